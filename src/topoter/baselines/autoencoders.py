@@ -1,0 +1,71 @@
+"""GAE and VGAE (Kipf and Welling, 2016): reconstruct the adjacency from inner products of embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from topoter.adjacency import Adjacency
+from topoter.baselines.randomness import seeded
+from topoter.baselines.training import train
+from topoter.encoders import SGC, Features
+
+
+class _Encoder(nn.Module):
+    """The paper's SGC encoder; for VGAE with a second half of channels for the log standard deviations."""
+
+    def __init__(self, in_channels: int, out_channels: int, order: int, variational: bool) -> None:
+        super().__init__()
+        width = 2 * out_channels if variational else out_channels
+        self.sgc = SGC(in_channels, width, order, negative_slope=1.0)  # inner products need both signs
+        self.variational = variational
+
+    def forward(self, x: Features, adjacency: Adjacency) -> Tensor | tuple[Tensor, Tensor]:
+        h: Tensor = self.sgc(x, adjacency)
+        if self.variational:
+            mean, log_std = h.chunk(2, dim=1)
+            return mean, log_std
+        return h
+
+
+def autoencoder(
+    x: Features,
+    adjacency: Adjacency,
+    *,
+    variational: bool,
+    seed: int,
+    out_channels: int = 512,
+    order: int = 2,
+    epochs: int = 200,
+    learning_rate: float = 1e-2,
+    patience: int | None = None,
+    on_epoch: Callable[[int, float], None] | None = None,
+) -> tuple[Tensor, list[float]]:
+    """Embeddings [N, F] by PyG's GAE or VGAE, and the loss of every epoch.
+
+    Disconnected pairs are drawn by our exact sampler: PyG's own is approximate and uses global random state.
+    """
+    from torch_geometric.nn import GAE, VGAE
+
+    generator = torch.Generator().manual_seed(seed)
+    encoder = _Encoder(x.shape[1], out_channels, order, variational)
+    encoder.sgc.reset_parameters("glorot", generator)
+    module = (VGAE if variational else GAE)(encoder)
+    space = adjacency.pair_space
+    count = torch.minimum(space.num_edges, space.num_disconnected)
+
+    def loss() -> Tensor:
+        z = module.encode(x, adjacency)
+        value: Tensor = module.recon_loss(z, adjacency.edges, space.disconnected(count, generator))
+        return value + module.kl_loss() / adjacency.num_nodes if variational else value
+
+    with seeded(seed):  # VGAE draws its noise from PyTorch's global generator
+        losses = train(
+            module, loss, epochs=epochs, learning_rate=learning_rate, patience=patience, on_epoch=on_epoch
+        )
+    module.eval()
+    with torch.no_grad():
+        z: Tensor = module.encode(x, adjacency)
+    return z, losses

@@ -1,0 +1,46 @@
+"""The training loop of the peers: Adam, patience on the training loss, best weights kept; as ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from topoter.errors import TopoterError
+
+
+def train(
+    module: nn.Module,
+    loss_of: Callable[[], Tensor],
+    *,
+    epochs: int,
+    learning_rate: float,
+    patience: int | None,
+    weight_decay: float = 0.0,
+    on_epoch: Callable[[int, float], None] | None = None,
+) -> list[float]:
+    """Minimise `loss_of()` over the module's parameters; returns the loss of every epoch."""
+    optimizer = torch.optim.Adam(module.parameters(), lr=learning_rate, weight_decay=weight_decay)
+    best, waited, best_weights = math.inf, 0, None
+    losses: list[float] = []
+    module.train()
+    while len(losses) < epochs and (patience is None or waited < patience):
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_of()
+        losses.append(loss.item())
+        if not math.isfinite(losses[-1]):
+            raise TopoterError(f"The loss of {type(module).__name__} became {losses[-1]} in epoch {len(losses)}.")
+        if losses[-1] < best:
+            best, waited = losses[-1], 0
+            best_weights = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+        else:
+            waited += 1
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        if on_epoch is not None:
+            on_epoch(len(losses), losses[-1])
+    if best_weights is not None:
+        module.load_state_dict(best_weights)
+    return losses

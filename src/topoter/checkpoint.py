@@ -1,0 +1,65 @@
+"""Models and training states on disk: one safetensors file with a JSON header, loaded strictly, never a pickle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from topoter.errors import DataError
+from topoter.graphs.atomic import atomic_write
+
+FORMAT_VERSION = 1
+_HEADER = "topoter"
+
+
+def save_checkpoint(path: str | Path, kind: str, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
+    """Write tensors and a JSON-able description to one file, by a temporary name and a rename."""
+    from safetensors.torch import save
+
+    from topoter import __version__
+
+    header = {"format": FORMAT_VERSION, "kind": kind, "topoter": __version__, "content": content}
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    payload = save(plain, metadata={_HEADER: json.dumps(header)})
+    with atomic_write(path) as temporary:
+        Path(temporary).write_bytes(payload)
+
+
+def load_checkpoint(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what `save_checkpoint` wrote; anything else is refused with the reason."""
+    from safetensors import SafetensorError, safe_open
+
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"There is no file {path}.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        header = json.loads(metadata[_HEADER])
+        version, found_kind, content = header["format"], header["kind"], header["content"]
+    except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
+        raise DataError(
+            f"{path} is not a topoter file, or it is damaged ({type(error).__name__}: {error}). Fit the model again."
+        ) from error
+    if version != FORMAT_VERSION:
+        raise DataError(
+            f"{path} has format version {version}; this topoter reads version {FORMAT_VERSION}. "
+            f"It was written by topoter {header.get('topoter', '?')}: use that version, or fit the model again."
+        )
+    if found_kind != kind:
+        raise DataError(f"{path} holds a {found_kind!r}, not a {kind!r}.")
+    return tensors, content
+
+
+def load_weights(module: torch.nn.Module, tensors: dict[str, Tensor], path: str | Path) -> None:
+    """Fill a module with exactly these tensors: every name and shape must match."""
+    try:
+        module.load_state_dict(tensors, strict=True)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path} does not fit the model it describes: {reason}") from error

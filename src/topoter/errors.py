@@ -1,0 +1,40 @@
+"""Failures a user can act on: what was wrong, which value, what to do.
+
+The command line prints the message as one line and exits with `exit_code`; a traceback is shown only for
+what is not one of these, that is, for a defect of topoter itself.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TopoterError(Exception):
+    """Something failed that the user can mend: a file, a value, a graph."""
+
+    exit_code = 1
+
+
+class UsageError(TopoterError, ValueError):
+    """The call itself is wrong: an unknown name, a value out of range, options that exclude each other."""
+
+    exit_code = 2
+
+
+class DataError(TopoterError, ValueError):
+    """What was read cannot be used: NaN features, an edge to a node that does not exist, a damaged file."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that is in no registry, with the nearest one that is."""
+    names = sorted(known)
+    by_lower = {candidate.lower(): candidate for candidate in names}
+    close = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.5)
+    hint = f"Did you mean {by_lower[close[0]]!r}?" if close else f"Known: {', '.join(names)}."
+    return UsageError(f"Unknown {kind} {name!r}. {hint}")
+
+
+def invalid_parameter(name: str, caller: str, constraint: str, value: object) -> UsageError:
+    """One wording for every parameter out of its range."""
+    return UsageError(f"The {name!r} parameter of {caller} must be {constraint}. Got {value!r} instead.")

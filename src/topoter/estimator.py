@@ -1,0 +1,274 @@
+"""TopoTER as a scikit-learn estimator: fit, transform, fit_transform, save, load."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, TransformerMixin
+from torch import nn
+
+from topoter.adjacency import Adjacency, Cleaning
+from topoter.checkpoint import load_checkpoint, load_weights, save_checkpoint
+from topoter.decoder import TransformationDecoder
+from topoter.encoders import Encoder, ModuleEncoder, build_encoder
+from topoter.errors import DataError, UsageError, invalid_parameter
+from topoter.features import prepare_features
+from topoter.graphs import as_data
+from topoter.model import TopoTERModel
+from topoter.training import Batch, EpochRecord, TrainingSettings, TrainingState, pretrain
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+class TopoTER(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn node embeddings without labels, by predicting what was done to a graph's edges.
+
+    Args:
+        encoder: "sgc", "gcn", "gin", or any PyG module `module(x, edge_index) -> [N, F]`.
+        order: k, how many hops an SGC layer aggregates.
+        out_channels: F, the width of the embedding.
+        num_layers, hidden_channels: depth of the encoder and its width before the last layer.
+        negative_slope: of the LeakyReLU after every SGC layer; 1 is no activation, as in the paper's equations, 0.1
+            what its experiments use.
+        perturbation_rate: r, the share of connected pairs removed, and as many disconnected ones connected.
+        sampler: "exact" (the paper's text), "bernoulli" (every pair flipped with probability r) or "paired"
+            (the authors' code).
+        feature_scaling: "none", "sum" or "unit": rows as they are, of sum one, or of length one.
+        init: how weights start: "orthogonal", "glorot" or "default" (PyTorch's).
+        scale_edges, prior_bias: multiply e_ij by F, and start the decoder at the shares of the types. Neither
+            is in the paper; without them the task is hardly learned (`history_` shows it).
+        epochs, patience, learning_rate, weight_decay: of the training (see `TrainingSettings`).
+        random_state: seed of everything random; the same seed on the same machine gives the same bits.
+        device: where to train, e.g. "cpu", "cuda", "mps".
+        on_epoch: called after every epoch with its `EpochRecord`, for progress.
+
+    Attributes after `fit`: `model_` (the module), `history_` (a list of `EpochRecord`), `cleaning_` (what had to
+    be changed to make the edges an undirected simple graph), `n_features_in_`, `feature_names_in_` if known.
+    """
+
+    def __init__(
+        self,
+        encoder: str | nn.Module = "sgc",
+        *,
+        order: int = 2,
+        out_channels: int = 512,
+        num_layers: int = 1,
+        hidden_channels: int = 64,
+        negative_slope: float = 1.0,
+        perturbation_rate: float = 0.7,
+        sampler: str = "exact",
+        feature_scaling: str = "none",
+        init: str = "orthogonal",
+        scale_edges: bool = True,
+        prior_bias: bool = True,
+        epochs: int = 200,
+        patience: int | None = 20,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.0,
+        random_state: int = 0,
+        device: str = "cpu",
+        on_epoch: Callable[[EpochRecord], None] | None = None,
+    ) -> None:
+        self.encoder = encoder
+        self.order = order
+        self.out_channels = out_channels
+        self.num_layers = num_layers
+        self.hidden_channels = hidden_channels
+        self.negative_slope = negative_slope
+        self.perturbation_rate = perturbation_rate
+        self.sampler = sampler
+        self.feature_scaling = feature_scaling
+        self.init = init
+        self.scale_edges = scale_edges
+        self.prior_bias = prior_bias
+        self.epochs = epochs
+        self.patience = patience
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.random_state = random_state
+        self.device = device
+        self.on_epoch = on_epoch
+
+    # ---- learning ----------------------------------------------------------------------------------------
+
+    def fit(self, graph: Any, y: None = None, *, x: Any = None) -> TopoTER:
+        """Pre-train on a graph: PyG `Data`, NetworkX, SciPy sparse or pandas edges (features by `x=`)."""
+        state, batches = self.start(as_data(graph, x))
+        pretrain(state, batches, self.settings(), on_epoch=self.on_epoch)
+        return self.finish(state)
+
+    def start(self, data: Data) -> tuple[TrainingState, list[Batch]]:
+        """A new training state and what to train on; `fit` is start, `pretrain`, `finish`."""
+        settings = self.settings()
+        settings.check()
+        generator = torch.Generator().manual_seed(self.random_state)
+        self._remember_features(data)
+        batch, self.cleaning_ = self._batch(data)
+        model = self._build(int(data.x.size(1)), generator, batch).to(self._device())
+        return TrainingState.start(model, settings, generator), [batch]
+
+    def finish(self, state: TrainingState) -> TopoTER:
+        """Take over a trained state."""
+        self.model_ = state.model
+        self.history_ = state.history
+        return self
+
+    def settings(self) -> TrainingSettings:
+        return TrainingSettings(
+            perturbation_rate=self.perturbation_rate,
+            sampler=self.sampler,
+            epochs=self.epochs,
+            patience=self.patience,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+        )
+
+    # ---- embedding ---------------------------------------------------------------------------------------
+
+    def transform(self, graph: Any, *, x: Any = None) -> np.ndarray:
+        """Embeddings [N, F] of any graph with the same features: other nodes and edges are welcome."""
+        if not hasattr(self, "model_"):
+            raise UsageError("This TopoTER is not fitted yet: call fit(graph) first, or load a saved one.")
+        data = as_data(graph, x)
+        self._check_features(data)
+        (features, adjacency), _ = self._batch(data)
+        embedding: np.ndarray = self.model_.embed(features, adjacency).cpu().numpy()
+        return embedding
+
+    def fit_transform(self, graph: Any, y: None = None, *, x: Any = None) -> np.ndarray:
+        """Pre-train on a graph and return its embeddings [N, F]."""
+        return self.fit(graph, x=x).transform(graph, x=x)
+
+    # ---- saving ------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file (safetensors with a JSON header)."""
+        if not hasattr(self, "model_"):
+            raise UsageError("This TopoTER is not fitted yet: there is nothing to save.")
+        if not isinstance(self.encoder, str):
+            raise UsageError(
+                "A model with an encoder of your own cannot be saved to a .topoter file, which holds no code: "
+                "save model.model_.state_dict() instead."
+            )
+        content = {
+            "parameters": self._plain_parameters(),
+            "num_features": self.n_features_in_,
+            "feature_names": list(getattr(self, "feature_names_in_", [])) or None,
+            "history": [[r.epoch, r.loss, r.prior_entropy, list(r.accuracy)] for r in self.history_],
+        }
+        save_checkpoint(path, "model", self.model_.state_dict(), content)
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "cpu") -> TopoTER:
+        """Read a model that `save` wrote."""
+        tensors, content = load_checkpoint(path, "model")
+        try:
+            estimator = cls(**{**content["parameters"], "device": device})
+            estimator.n_features_in_ = int(content["num_features"])
+            names = content["feature_names"]
+            history = [EpochRecord(e, loss, prior, tuple(a)) for e, loss, prior, a in content["history"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{path} does not describe a model completely ({error}). Fit the model again.") from error
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        model = estimator._build(estimator.n_features_in_, torch.Generator().manual_seed(0), None)
+        load_weights(model, tensors, path)
+        estimator.model_ = model.to(estimator._device())
+        estimator.history_ = history
+        return estimator
+
+    def fingerprint(self, data: Data) -> str:
+        """What a resumed training must agree on: the parameters and the graph."""
+        import hashlib
+
+        digest = hashlib.sha256(json.dumps(self._plain_parameters(), sort_keys=True).encode())
+        for tensor in (data.x.to_dense(), data.edge_index, data.get("edge_weight")):
+            if tensor is not None:
+                digest.update(tensor.contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    # ---- pieces ------------------------------------------------------------------------------------------
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        skipped = {"on_epoch", "device"}
+        return {name: value for name, value in self.get_params(deep=False).items() if name not in skipped}
+
+    def _device(self) -> torch.device:
+        try:
+            device = torch.device(self.device)
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError) as error:
+            raise UsageError(f"The device {self.device!r} cannot be used here: {str(error).splitlines()[0]}") from error
+        return device
+
+    def _batch(self, data: Data) -> tuple[Batch, Cleaning]:
+        adjacency, cleaning = Adjacency.from_edge_index(data.edge_index, data.num_nodes, data.get("edge_weight"))
+        device = self._device()
+        dense = not isinstance(self.encoder, str)
+        features = prepare_features(data.x, self.feature_scaling, device=device, dense=dense)
+        return (features, adjacency.to(device)), cleaning
+
+    def _build(self, in_channels: int, generator: torch.Generator, batch: Batch | None) -> TopoTERModel:
+        encoder: Encoder
+        if isinstance(self.encoder, str):
+            encoder = build_encoder(
+                self.encoder,
+                in_channels,
+                out_channels=self.out_channels,
+                order=self.order,
+                num_layers=self.num_layers,
+                hidden_channels=self.hidden_channels,
+                negative_slope=self.negative_slope,
+            )
+            encoder.reset_parameters(self.init, generator)
+        else:
+            encoder = self._wrap(self.encoder, batch)
+        decoder = TransformationDecoder(encoder.out_channels, scale_edges=self.scale_edges)
+        decoder.reset_parameters(generator)
+        if self.prior_bias:
+            decoder.start_at_prior(self.perturbation_rate)
+        return TopoTERModel(encoder, decoder)
+
+    def _wrap(self, module: nn.Module, batch: Batch | None) -> ModuleEncoder:
+        """The user's module, whose width is found by running it once."""
+        if not isinstance(module, nn.Module):
+            raise invalid_parameter("encoder", "TopoTER", "a name or a torch module", module)
+        assert batch is not None, "a model with a module of the user's own is never loaded from a file"
+        features, adjacency = batch
+        probe = ModuleEncoder(module, 0).to(self._device())
+        with torch.no_grad():
+            h = probe(features, adjacency)
+        if h.dim() != 2 or h.size(0) != adjacency.num_nodes:
+            raise UsageError(
+                f"The encoder must map (x, edge_index) to [{adjacency.num_nodes}, F]. Got {list(h.shape)} instead."
+            )
+        return ModuleEncoder(module, h.size(1))
+
+    def _remember_features(self, data: Data) -> None:
+        self.n_features_in_ = int(data.x.size(1))
+        names = data.get("feature_names")
+        if names is not None:
+            self.feature_names_in_ = np.array(list(names), dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _check_features(self, data: Data) -> None:
+        names, known = data.get("feature_names"), getattr(self, "feature_names_in_", None)
+        if names is not None and known is not None and list(names) != list(known):
+            missing = [name for name in known if name not in set(names)]
+            extra = [name for name in names if name not in set(known)]
+            detail = (
+                f"missing {missing[:5]}, not known to the model {extra[:5]}" if missing or extra
+                else "the same names in another order"
+            )
+            raise DataError(f"The features are not those the model was fitted on: {detail}.")
+        if data.x.size(1) != self.n_features_in_:
+            raise DataError(
+                f"The graph has {data.x.size(1)} features per node; the model was fitted on {self.n_features_in_}."
+            )

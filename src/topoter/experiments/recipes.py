@@ -1,0 +1,90 @@
+"""Recipes: one TOML file per published number, with its parameters and where the paper is silent a comment."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Any
+
+from topoter.errors import UsageError, unknown_name
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DEFAULT = "default"  # the recipe of datasets that the paper does not use
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a number is made, and the paper's value for it if there is one."""
+
+    experiment: str
+    method: str
+    dataset: str
+    name: str
+    parameters: dict[str, Any]
+    paper: dict[str, float] | None
+
+
+def load_recipe(experiment: str, method: str, dataset: str, name: str | None = None) -> Recipe:
+    """The recipe of a method on a dataset; `name` is `best` or `paper` where a method has both.
+
+    Without a name `best` is taken if there is one, else the only one. A method that learns nothing borrows the
+    parameters of the method it is the reference for (its file says `parameters_of`).
+    """
+    content = _read(experiment, method, dataset)
+    published = content.get("published")
+    if "parameters_of" in content:
+        borrowed = load_recipe(experiment, content["parameters_of"], dataset, name)
+        parameters = {key: borrowed.parameters[key] for key in content["keep"] if key in borrowed.parameters}
+        return Recipe(experiment, method, dataset, borrowed.name, parameters, published)
+    variants = content["recipes"]
+    if name is None or len(variants) == 1:
+        chosen = "best" if "best" in variants else next(iter(variants))
+    elif name in variants:
+        chosen = name
+    else:
+        raise unknown_name("recipe", name, variants)
+    return Recipe(experiment, method, dataset, chosen, dict(variants[chosen]), published)
+
+
+def all_recipes() -> list[tuple[str, str, str, str]]:
+    """(experiment, method, dataset, recipe name) of every recipe that comes with topoter."""
+    found = []
+    for experiment in _folders(_root()):
+        for method in _folders(experiment):
+            for file in sorted(method.iterdir(), key=lambda item: item.name):
+                if file.name.endswith(".toml"):
+                    dataset = file.name.removesuffix(".toml")
+                    names = _read(experiment.name, method.name, dataset).get("recipes", {"best": None})
+                    found += [(experiment.name, method.name, dataset, name) for name in names]
+    return found
+
+
+def methods_of(experiment: str) -> list[str]:
+    """The methods that an experiment has recipes for."""
+    return [folder.name for folder in _folders(_root().joinpath(experiment))]
+
+
+def _read(experiment: str, method: str, dataset: str) -> dict[str, Any]:
+    folder = _root().joinpath(experiment, method)
+    if not folder.is_dir():
+        raise unknown_name("method", method, methods_of(experiment))
+    for name in (dataset, DEFAULT):
+        file = folder.joinpath(f"{name}.toml")
+        if file.is_file():
+            content = tomllib.loads(file.read_text(encoding="utf-8"))
+            return content if name == dataset else {**content, "published": None}
+    raise UsageError(f"There is no recipe for {method!r} on {dataset!r} in {experiment!r}.")
+
+
+def _root() -> Traversable:
+    return resources.files("topoter.experiments").joinpath("recipes")
+
+
+def _folders(parent: Traversable) -> list[Traversable]:
+    return sorted((item for item in parent.iterdir() if item.is_dir()), key=lambda item: item.name)

@@ -1,0 +1,136 @@
+"""One run, one JSON file: parameters, seed, versions, time, memory, result; a run that is there is not run again."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topoter import __version__
+from topoter.errors import DataError
+from topoter.experiments.recipes import Recipe
+from topoter.graphs import atomic_write
+from topoter.tasks import node_classification
+from topoter.tasks.node_classification import Progress, split_of
+from topoter.tasks.paper_protocol import score_as_the_authors
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+PROTOCOLS = ("validation", "paper")
+RESTARTS = 50  # of the classifier, in the paper's protocol
+
+
+def runs_of(recipe: Recipe, protocol: str, seeds: int) -> list[Run]:
+    """The runs behind one number: an encoder per seed, or the paper's single one."""
+    return [Run(recipe, protocol, seed) for seed in range(1 if protocol == "paper" else seeds)]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One seed of one recipe under one protocol."""
+
+    recipe: Recipe
+    protocol: str
+    seed: int
+
+    def path(self, folder: Path) -> Path:
+        recipe = self.recipe
+        return folder / recipe.experiment / recipe.dataset / f"{recipe.method}.{recipe.name}.{self.protocol}.{self.seed}.json"
+
+    def description(self) -> dict[str, Any]:
+        """What makes this run this run: a file on disk must agree with it to be taken over."""
+        return {
+            "experiment": self.recipe.experiment,
+            "dataset": self.recipe.dataset,
+            "method": self.recipe.method,
+            "recipe": self.recipe.name,
+            "parameters": self.recipe.parameters,
+            "protocol": self.protocol,
+            "seed": self.seed,
+        }
+
+
+def load_run(run: Run, folder: Path) -> dict[str, Any] | None:
+    """The result on disk, if there is one made with the same parameters."""
+    path = run.path(folder)
+    if not path.is_file():
+        return None
+    try:
+        stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{path} is damaged ({error}). Delete it to run it again.") from error
+    same = all(stored.get(key) == value for key, value in run.description().items())
+    return stored if same else None
+
+
+def execute(run: Run, data: Data, progress: Progress | None = None) -> dict[str, Any]:
+    """Embed and score once; the `paper` protocol restarts the classifier many times on that one encoder."""
+    start, cpu = time.perf_counter(), time.process_time()
+    embedding = node_classification.embed(data, run.recipe.method, run.recipe.parameters, run.seed, progress)
+    if run.protocol == "paper":
+        scored = score_as_the_authors(embedding.z, data.y.numpy(), split_of(data), RESTARTS, run.seed)
+        result: dict[str, Any] = {"test": scored.test, "classifier_epochs": scored.epochs}
+    else:
+        result = node_classification.score(embedding, data)
+    if embedding.losses:
+        result |= {"epochs": len(embedding.losses), "loss": embedding.losses[-1]}
+    if embedding.history:
+        last = embedding.history[-1]
+        result |= {"prior_entropy": last.prior_entropy, "accuracy_by_type": list(last.accuracy)}
+    return run.description() | {
+        "result": result,
+        "losses": [round(loss, 5) for loss in embedding.losses],
+        "seconds": time.perf_counter() - start,
+        "cpu_seconds": time.process_time() - cpu,
+        "peak_mb": peak_mb(),
+        "versions": versions(),
+    }
+
+
+def save_run(run: Run, stored: dict[str, Any], folder: Path) -> None:
+    path = run.path(folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as temporary:
+        temporary.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
+def peak_mb() -> float:
+    """The most memory this process has held so far, in MB."""
+    try:
+        import resource
+    except ImportError:  # Windows has no resource module
+        return float("nan")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+@cache
+def versions() -> dict[str, str]:
+    """What the numbers were made with."""
+    from importlib.metadata import version
+
+    packages = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "numba")
+    found = {name: version(name) for name in packages}
+    return {"topoter": __version__, "git": _git_hash(), "python": platform.python_version(), **found}
+
+
+def _git_hash() -> str:
+    try:
+        answer = subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+            cwd=Path(__file__).parent,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout.strip()

@@ -1,0 +1,44 @@
+"""Node features as the encoder takes them: scaled if asked, kept sparse where that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from topoter.encoders import Features
+from topoter.errors import unknown_name
+from topoter.kernels.sparse import SparseOperator
+
+# Below this share of non-zeros the sparse product is faster, forward and backward (docs/performance.md).
+SPARSE_DENSITY = 0.06
+
+
+def _rows_sum_to_one(x: Tensor) -> Tensor:
+    return x / x.sum(dim=1, keepdim=True).clamp(min=1e-12)
+
+
+def _rows_of_unit_length(x: Tensor) -> Tensor:
+    return torch.nn.functional.normalize(x, dim=1)
+
+
+FEATURE_SCALINGS: dict[str, Callable[[Tensor], Tensor]] = {
+    "none": lambda x: x,
+    "sum": _rows_sum_to_one,
+    "unit": _rows_of_unit_length,
+}
+
+
+def prepare_features(x: Tensor, scaling: str = "none", *, device: torch.device | str = "cpu", dense: bool = False) -> Features:
+    """The feature matrix [N, C], each row scaled by itself, sparse on a CPU when few entries are non-zero.
+
+    Rows are scaled one by one, never by columns, so that a new node is treated as those seen in training.
+    """
+    if scaling not in FEATURE_SCALINGS:
+        raise unknown_name("feature scaling", scaling, FEATURE_SCALINGS)
+    x = FEATURE_SCALINGS[scaling](x.to_dense().float())
+    on_cpu = torch.device(device).type == "cpu"
+    if on_cpu and not dense and int(x.count_nonzero()) < SPARSE_DENSITY * x.numel():
+        return SparseOperator.from_dense(x)
+    return x.to(device)

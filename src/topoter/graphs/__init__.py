@@ -1,0 +1,18 @@
+"""Users' graphs in and out: readers, checks, writers. PyG's `Data` is the graph type."""
+
+from topoter.graphs.atomic import atomic_write
+from topoter.graphs.checks import check_graph
+from topoter.graphs.objects import as_data
+from topoter.graphs.reading import read_graph
+from topoter.graphs.snapshots import read_snapshots
+from topoter.graphs.writers import read_embeddings, write_embeddings
+
+__all__ = [
+    "as_data",
+    "atomic_write",
+    "check_graph",
+    "read_embeddings",
+    "read_graph",
+    "read_snapshots",
+    "write_embeddings",
+]

@@ -1,0 +1,116 @@
+"""Join edges and features by node id into PyG's `Data`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from topoter.errors import DataError
+from topoter.graphs.features import STRUCTURAL_NAMES, STRUCTURAL_NOTE, Features, structural_features
+from topoter.graphs.ids import positions, same_type, user_ids
+from topoter.graphs.raw import RawGraph, keep_good, with_good_weights
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from torch_geometric.data import Data
+
+
+def assemble(raw: RawGraph, features: Features | None, drop_bad: bool = False) -> tuple[Data, list[str]]:
+    """The graph with its features, and notes on what was assumed or dropped on the way."""
+    notes = list(raw.notes)
+    raw = with_good_weights(raw, drop_bad, notes)
+    keep = np.ones(raw.edge_index.shape[1], dtype=bool)
+    if features is not None:
+        notes += features.notes
+        node_ids, edge_index, keep = _join(raw, features, drop_bad, notes)
+        x, names = features.x, features.feature_names
+    else:
+        node_ids, edge_index = raw.node_ids, raw.edge_index
+        if raw.x is not None:
+            x, names = raw.x, raw.feature_names or [f"x{column}" for column in range(raw.x.size(1))]
+        else:
+            x, names = structural_features(edge_index, len(node_ids)), list(STRUCTURAL_NAMES)
+            notes.append(STRUCTURAL_NOTE)
+
+    data = _data(node_ids, edge_index, x, names)
+    for name, values in (("edge_weight", raw.weight), ("time", raw.time)):
+        if values is not None:
+            kept = values if keep.all() else values[keep]
+            data[name] = torch.from_numpy(np.require(kept, requirements=["C", "W"]))
+    size = f"{data.num_edges:,} edges between {data.num_nodes:,} nodes with {x.size(1):,} features each"
+    notes.append(f"{raw.name}: {size}.")
+    lonely = data.num_nodes - np.count_nonzero(np.bincount(edge_index.ravel(), minlength=data.num_nodes))
+    if lonely:
+        notes.append(f"{lonely:,} nodes have no edges.")
+    return data, notes
+
+
+def _data(node_ids: pa.Array, edge_index: np.ndarray, x: torch.Tensor, names: list[str]) -> Data:
+    from torch_geometric.data import Data
+
+    # num_nodes is said aloud because PyG cannot always tell it from a sparse x.
+    return Data(
+        x=x,
+        edge_index=torch.from_numpy(np.ascontiguousarray(edge_index)),
+        num_nodes=len(node_ids),
+        node_ids=user_ids(node_ids),
+        feature_names=names,
+    )
+
+
+def _join(
+    raw: RawGraph, features: Features, drop_bad: bool, notes: list[str]
+) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+    """Node ids in the order of the features, edges as numbers into them, and which edges were kept."""
+    theirs, ours = same_type(_feature_ids(raw, features), raw.node_ids)
+    position = positions(ours, theirs)
+    edge_index = position[raw.edge_index]
+
+    def unknown(edge: int) -> str:
+        end = int(edge_index[0, edge] >= 0)  # the first end that is missing
+        return f"{raw.where(edge)}: {_no_features(raw, features, int(raw.edge_index[end, edge]))}"
+
+    bad = (edge_index < 0).any(axis=0)
+    keep = keep_good(bad, unknown, drop_bad, notes, f"edges to nodes without a row in {features.name}")
+    keep_good(
+        position < 0,
+        lambda node: f"{raw.name}: {_no_features(raw, features, node)}",
+        drop_bad,
+        notes,
+        f"nodes without a row in {features.name}",
+    )
+    return theirs, edge_index if keep.all() else edge_index[:, keep], keep
+
+
+def _feature_ids(raw: RawGraph, features: Features) -> pa.Array:
+    import pyarrow as pa
+
+    if features.ids is not None:
+        return features.ids
+    if raw.has_node_order:
+        nodes = len(raw.node_ids)
+        if features.total != nodes:
+            raise DataError(
+                f"{features.name} has {features.total:,} rows, but {raw.name} has {nodes:,} nodes."
+            )
+        return raw.node_ids.take(features.rows)
+    if not pa.types.is_integer(raw.node_ids.type):
+        raise DataError(
+            f"{features.name} has rows without ids, so the ids in {raw.name} must be row numbers from 0; "
+            f"found {raw.node_ids[0].as_py()!r}. Give a table with an id column instead."
+        )
+    return pa.array(features.rows)
+
+
+def _no_features(raw: RawGraph, features: Features, node: int) -> str:
+    value = raw.node_ids[node].as_py()
+    if features.ids is not None:
+        return f"node {value!r} is not in {features.name}."
+    one_based = raw.node_ids[0].as_py() == 1 and raw.node_ids[-1].as_py() == features.total
+    hint = " The ids seem to start at 1: subtract 1." if one_based else ""
+    return (
+        f"node {value!r} does not exist: {features.name} has {features.total:,} rows, "
+        f"so ids run from 0 to {features.total - 1}.{hint}"
+    )

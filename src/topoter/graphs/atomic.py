@@ -1,0 +1,42 @@
+"""Files that are either whole or not there."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from topoter.errors import DataError, UsageError
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Write a file under a temporary name beside `path`, and rename it when the block ends well.
+
+    Yields the temporary path (an empty file with the same extension). A crash or an exception leaves what
+    stood at `path` before, and no temporary file.
+
+        with atomic_write("z.npy") as temporary:
+            np.save(temporary, z)
+    """
+    # A link is followed, so that its target is replaced and not the link itself.
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise UsageError(f"Cannot write {path}: it is a folder.")
+    if not target.parent.is_dir():
+        raise UsageError(f"Cannot write {path}: the folder {target.parent} does not exist.")
+    temporary = target.with_name(f".{target.stem}.{secrets.token_hex(4)}{target.suffix}")
+    try:
+        # Not tempfile.mkstemp: its mode 0600 would outlive the rename, against the user's umask.
+        temporary.open("xb").close()
+    except OSError as error:
+        raise UsageError(f"Cannot write {path}: {error.strerror or error}.") from error
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    except OSError as error:
+        raise DataError(f"Cannot write {path}: {error.strerror or error}.") from error
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,67 @@
+"""Arrays of features as torch tensors: dense float32, or sparse CSR where they were given sparse."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from topoter.errors import DataError
+
+
+def as_matrix(values: Any, name: str) -> Tensor:
+    """Features of any array type as a float32 tensor [N, C]; `name` says in messages what they are."""
+    import scipy.sparse
+
+    if scipy.sparse.issparse(values):
+        return sparse_tensor(values.tocsr())
+    if isinstance(values, Tensor):
+        values = values.detach()
+        if values.layout == torch.sparse_coo:
+            values = values.coalesce()
+            values = scipy.sparse.csr_matrix(
+                (values.values().numpy(), values.indices().numpy()), shape=tuple(values.shape)
+            )
+            return sparse_tensor(values)
+    else:
+        array = np.asarray(values)
+        if array.dtype == object or not (
+            np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.bool_)
+        ):
+            raise DataError(f"{name} holds values of dtype {array.dtype}, not numbers.")
+        # torch shares memory with NumPy only where it may write; a read-only array is copied.
+        values = torch.from_numpy(np.require(array, dtype=np.float32, requirements=["C", "W"]))
+    if values.dim() != 2:
+        raise DataError(
+            f"{name} must have the shape [num_nodes, num_features]. Got {list(values.shape)} instead."
+        )
+    return values.to(torch.float32)
+
+
+def sparse_tensor(matrix: Any) -> Tensor:
+    """A SciPy CSR matrix as a torch sparse CSR tensor of float32."""
+    matrix.sum_duplicates()
+    with warnings.catch_warnings():
+        # torch says once per process that its CSR layout is beta: nothing a user could act on.
+        warnings.filterwarnings("ignore", message=".*(Sparse CSR|sparse CSR|invariant).*")
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(matrix.indptr.astype(np.int64)),
+            torch.from_numpy(matrix.indices.astype(np.int64)),
+            torch.from_numpy(matrix.data.astype(np.float32)),
+            size=matrix.shape,
+        )
+
+
+def select_rows(x: Tensor, keep: np.ndarray) -> Tensor:
+    """The rows of a dense or sparse CSR tensor where `keep` is True."""
+    if keep.all():
+        return x
+    if x.layout == torch.sparse_csr:
+        import scipy.sparse
+
+        parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+        return sparse_tensor(scipy.sparse.csr_matrix(parts, shape=tuple(x.shape))[keep])
+    return x[torch.from_numpy(keep)]

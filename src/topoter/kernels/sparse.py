@@ -1,0 +1,121 @@
+"""Sparse times dense, the one product behind propagation (A H) and sparse features (X W)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numba
+import numpy as np
+import torch
+from torch import Tensor
+
+from topoter.kernels import use_compiled
+from topoter.kernels.compiled import compile_kernel, run
+
+
+@dataclass(eq=False)
+class SparseOperator:
+    """A sparse matrix in CSR form that multiplies dense ones, with a gradient for the dense side.
+
+    Args:
+        indptr: where each row starts, int64 [R + 1].
+        indices: the columns, int32 [nnz].
+        values: the entries, float [nnz].
+        num_columns: the number of columns C.
+        transposed: the operator's transpose, used by the backward pass; `None` says it is symmetric.
+    """
+
+    indptr: Tensor
+    indices: Tensor
+    values: Tensor
+    num_columns: int
+    transposed: SparseOperator | None = None
+    _row: Tensor | None = field(default=None, repr=False)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.indptr.numel() - 1, self.num_columns
+
+    @property
+    def row(self) -> Tensor:
+        """The row of every entry (only the scatter product needs it)."""
+        if self._row is None:
+            counts = self.indptr[1:] - self.indptr[:-1]
+            self._row = torch.repeat_interleave(counts)
+        return self._row
+
+    def to(self, device: torch.device | str) -> SparseOperator:
+        moved = [tensor.to(device) for tensor in (self.indptr, self.indices, self.values)]
+        transposed = None if self.transposed is None else self.transposed.to(device)
+        return SparseOperator(*moved, self.num_columns, transposed)
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        product: Tensor = _Product.apply(self, dense)  # type: ignore[no-untyped-call]
+        return product
+
+    @staticmethod
+    def from_dense(dense: Tensor) -> SparseOperator:
+        """The operator of a matrix that holds mostly zeros, with its transpose beside it."""
+        forward, backward = _csr(dense), _csr(dense.t())
+        forward.transposed = backward
+        return forward
+
+
+def _csr(dense: Tensor) -> SparseOperator:
+    row, column = dense.nonzero(as_tuple=True)
+    indptr = torch.zeros(dense.size(0) + 1, dtype=torch.int64, device=dense.device)
+    torch.cumsum(torch.bincount(row, minlength=dense.size(0)), 0, out=indptr[1:])
+    return SparseOperator(indptr, column.int(), dense[row, column].contiguous(), dense.size(1))
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, operator: SparseOperator, dense: Tensor) -> Tensor:  # type: ignore[no-untyped-def,override]
+        ctx.operator = operator
+        return multiply(operator, dense)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[None, Tensor]:  # type: ignore[no-untyped-def,override]
+        operator = ctx.operator
+        return None, multiply(operator if operator.transposed is None else operator.transposed, grad)
+
+
+def multiply(operator: SparseOperator, dense: Tensor) -> Tensor:
+    """operator @ dense, by the fastest path of the device."""
+    if use_compiled(dense):
+        dense = dense.contiguous()
+        out = torch.empty(operator.shape[0], dense.size(1))
+        run(
+            "propagation",
+            _multiply_rows,
+            operator.indptr.numpy(),
+            operator.indices.numpy(),
+            operator.values.numpy(),
+            dense.detach().numpy(),
+            out.numpy(),
+        )
+        return out
+    return multiply_plain(operator, dense)
+
+
+def multiply_plain(operator: SparseOperator, dense: Tensor) -> Tensor:
+    """The twin: gather, weigh, scatter; any device, any float type."""
+    out = dense.new_zeros(operator.shape[0], dense.size(1))
+    messages = dense[operator.indices.long()] * operator.values.to(dense.dtype).unsqueeze(1)
+    return out.index_add_(0, operator.row, messages)
+
+
+@compile_kernel(parallel=True)
+def _multiply_rows(  # type: ignore[no-untyped-def]
+    indptr, indices, values, dense, out
+):
+    width = dense.shape[1]
+    for row in numba.prange(out.shape[0]):
+        target = out[row]
+        for f in range(width):
+            target[f] = np.float32(0)
+        for entry in range(indptr[row], indptr[row + 1]):
+            value = values[entry]
+            source = dense[indices[entry]]
+            for f in range(width):
+                target[f] += value * source[f]

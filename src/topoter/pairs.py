@@ -1,0 +1,117 @@
+"""The node pairs of a graph, numbered, and how some of them are drawn: exactly, uniformly, without rejection."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class PairSpace:
+    """All pairs i < j within the graphs of a batch, numbered graph by graph, row by row.
+
+    Sampling happens on the CPU with an explicit generator, so that one seed means one sequence on any device.
+    """
+
+    def __init__(self, edges: Tensor, num_nodes: int, ptr: Tensor | None = None) -> None:
+        self.ptr = torch.tensor([0, num_nodes]) if ptr is None else ptr.cpu()
+        size = self.ptr[1:] - self.ptr[:-1]
+        self.num_pairs = size * (size - 1) // 2
+        self.offset = self.num_pairs.cumsum(0) - self.num_pairs
+        self.device = edges.device
+        edges = edges.cpu()
+        graph = self.graph_of_node(edges[0])
+        self.num_edges = torch.bincount(graph, minlength=size.numel())
+        self.num_disconnected = self.num_pairs - self.num_edges
+        # How many disconnected pairs come before each edge; increasing.
+        self.disconnected_before_edge = self.number(edges, graph) - torch.arange(edges.size(1))
+
+    def graph_of_node(self, node: Tensor) -> Tensor:
+        """Which graph of the batch each node is in."""
+        return _stretch_of(node, self.ptr[:-1])
+
+    def number(self, pairs: Tensor, graph: Tensor) -> Tensor:
+        """The number of each pair; increasing in (i, j)."""
+        start = self.ptr[graph]
+        size = self.ptr[graph + 1] - start
+        i, j = pairs - start
+        return self.offset[graph] + i * (2 * size - i - 1) // 2 + (j - i - 1)
+
+    def pair(self, number: Tensor, graph: Tensor) -> Tensor:
+        """The pair with each number: the inverse of `number`."""
+        start = self.ptr[graph]
+        size = self.ptr[graph + 1] - start
+        rest = number - self.offset[graph]
+        edge_of_row = 2 * size - 1
+        i = ((edge_of_row - (edge_of_row.double() ** 2 - 8.0 * rest.double()).sqrt()) / 2).long()
+        # The square root may be off by one row for numbers near 2^53: put it right in integers.
+        i -= (i * (2 * size - i - 1) // 2 > rest).long()
+        i += ((i + 1) * (2 * size - i - 2) // 2 <= rest).long()
+        j = rest - i * (2 * size - i - 1) // 2 + i + 1
+        return torch.stack([i + start, j + start])
+
+    def disconnected(self, count: Tensor, generator: torch.Generator) -> Tensor:
+        """`count[g]` different disconnected pairs of each graph g, every choice equally likely, sorted.
+
+        The r-th disconnected pair is found without looking at the others: pair number r plus the number of
+        edges before it. So no draw is ever rejected for hitting an edge.
+        """
+        first = self.num_disconnected.cumsum(0) - self.num_disconnected
+        rank = sample_distinct(first, self.num_disconnected, count, generator)
+        number = rank + torch.searchsorted(self.disconnected_before_edge, rank, right=True)
+        return self.pair(number, _stretch_of(number, self.offset)).to(self.device)
+
+
+def sample_distinct(first: Tensor, size: Tensor, count: Tensor, generator: torch.Generator) -> Tensor:
+    """`count[g]` different numbers from each range [first[g], first[g] + size[g]), uniformly, sorted.
+
+    Where less than half of a range is wanted, numbers are drawn until enough are different and a random excess
+    is dropped; where more is wanted, the numbers to leave out are drawn instead.
+    """
+    invert = count * 2 > size
+    wanted = torch.where(invert, size - count, count)
+    chosen = torch.empty(0, dtype=torch.int64)
+    missing = wanted
+    while int(missing.sum()) > 0:
+        # A few more than missing, because some will repeat.
+        extra = missing + missing // 8 + 4 * (missing > 0)
+        group = torch.repeat_interleave(extra)
+        drawn = first[group] + _random_below(size[group], generator)
+        chosen = torch.unique(torch.cat([chosen, drawn]))
+        group = _stretch_of(chosen, first)
+        missing = (wanted - torch.bincount(group, minlength=wanted.numel())).clamp(min=0)
+    excess = chosen.numel() - int(wanted.sum())
+    if excess > 0:
+        chosen = _drop_excess(chosen, first, wanted, generator)
+    if not bool(invert.any()):
+        return chosen
+    group = torch.repeat_interleave(torch.where(invert, size, 0))
+    start = torch.where(invert, size, 0).cumsum(0) - torch.where(invert, size, 0)
+    everything = first[group] + torch.arange(group.numel()) - start[group]
+    left = everything[~torch.isin(everything, chosen)]
+    of_inverted = invert[_stretch_of(chosen, first)]
+    return torch.sort(torch.cat([chosen[~of_inverted], left])).values
+
+
+def _random_below(limit: Tensor, generator: torch.Generator) -> Tensor:
+    """A uniform integer below each limit (limits are below 2^53, so a double holds every one exactly)."""
+    return (torch.rand(limit.numel(), dtype=torch.float64, generator=generator) * limit).long().minimum(limit - 1)
+
+
+def _stretch_of(position: Tensor, starts: Tensor) -> Tensor:
+    """The last stretch that starts at or before each position (so never an empty one)."""
+    if starts.numel() == 1:
+        return torch.zeros_like(position)
+    return torch.searchsorted(starts, position, right=True) - 1
+
+
+def _drop_excess(chosen: Tensor, first: Tensor, wanted: Tensor, generator: torch.Generator) -> Tensor:
+    """Keep a random `wanted[g]` of the numbers chosen in each range, sorted."""
+    order = torch.randperm(chosen.numel(), generator=generator)
+    group = _stretch_of(chosen, first)
+    if wanted.numel() > 1:
+        order = order[torch.argsort(group[order], stable=True)]
+    have = torch.bincount(group, minlength=wanted.numel())
+    rank = torch.arange(chosen.numel()) - (have.cumsum(0) - have)[group]
+    keep = torch.empty_like(order, dtype=torch.bool)
+    keep[order] = rank < wanted[group]
+    return chosen[keep]

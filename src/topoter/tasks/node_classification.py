@@ -1,0 +1,114 @@
+"""Node classification: embeddings by any method, scored by one linear probe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from topoter.adjacency import Adjacency
+from topoter.baselines.autoencoders import autoencoder
+from topoter.baselines.infomax import dgi
+from topoter.errors import DataError, unknown_name
+from topoter.estimator import TopoTER
+from topoter.features import FEATURE_SCALINGS, prepare_features
+from topoter.tasks.probe import Split, fit_probe
+from topoter.training import EpochRecord
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+Progress = Callable[[int, float], None]
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """What a method made of a graph: z [N, F], and the loss of every epoch if it was trained."""
+
+    z: np.ndarray
+    losses: list[float] = field(default_factory=list)
+    history: list[EpochRecord] = field(default_factory=list)
+
+
+def raw(data: Data, parameters: dict[str, Any], seed: int, progress: Progress | None) -> Embedding:
+    """The features as they are."""
+    return Embedding(_scaled(data, parameters).numpy())
+
+
+def propagated(data: Data, parameters: dict[str, Any], seed: int, progress: Progress | None) -> Embedding:
+    """(D^-1/2 (A + I) D^-1/2)^k X: the encoder's propagation, with no weights and no training."""
+    adjacency, _ = Adjacency.from_edge_index(data.edge_index, data.num_nodes, data.get("edge_weight"))
+    h = _scaled(data, parameters)
+    for _ in range(parameters.get("order", 2)):
+        h = adjacency.normalized @ h
+    return Embedding(h.numpy())
+
+
+def random_init(data: Data, parameters: dict[str, Any], seed: int, progress: Progress | None) -> Embedding:
+    """TopoTER's encoder before its first step."""
+    return topoter(data, {**parameters, "epochs": 0}, seed, None)
+
+
+def topoter(data: Data, parameters: dict[str, Any], seed: int, progress: Progress | None) -> Embedding:
+    """TopoTER, pre-trained on the graph without labels."""
+    on_epoch = None if progress is None else lambda record: progress(record.epoch, record.loss)
+    model = TopoTER(**parameters, random_state=seed, on_epoch=on_epoch)
+    z = model.fit_transform(data)
+    return Embedding(z, [record.loss for record in model.history_], model.history_)
+
+
+def _peer(train: Callable[..., tuple[Tensor, list[float]]], **fixed: Any) -> Method:
+    def embed(data: Data, parameters: dict[str, Any], seed: int, progress: Progress | None) -> Embedding:
+        adjacency, _ = Adjacency.from_edge_index(data.edge_index, data.num_nodes, data.get("edge_weight"))
+        settings = {name: value for name, value in parameters.items() if name != "feature_scaling"}
+        x = prepare_features(data.x, parameters.get("feature_scaling", "none"))
+        z, losses = train(x, adjacency, seed=seed, on_epoch=progress, **fixed, **settings)
+        return Embedding(z.numpy(), losses)
+
+    return embed
+
+
+Method = Callable[["Data", dict[str, Any], int, "Progress | None"], Embedding]
+METHODS: dict[str, Method] = {
+    "raw": raw,
+    "propagated": propagated,
+    "random-init": random_init,
+    "topoter": topoter,
+    "dgi": _peer(dgi),
+    "gae": _peer(autoencoder, variational=False),
+    "vgae": _peer(autoencoder, variational=True),
+}
+
+
+def embed(
+    data: Data, method: str, parameters: dict[str, Any], seed: int, progress: Progress | None = None
+) -> Embedding:
+    """Embeddings of the graph's nodes by a named method; labels are not passed on."""
+    if method not in METHODS:
+        raise unknown_name("method", method, METHODS)
+    unlabelled = data.clone()
+    for name in ("y", "train_mask", "val_mask", "test_mask"):
+        if name in unlabelled:
+            del unlabelled[name]
+    return METHODS[method](unlabelled, parameters, seed, progress)
+
+
+def split_of(data: Data) -> Split:
+    """The split that comes with a dataset."""
+    if any(data.get(name) is None for name in ("y", "train_mask", "val_mask", "test_mask")):
+        raise DataError("The graph has no labels or no split: node classification needs y and three masks.")
+    return Split(*(mask.nonzero().view(-1).numpy() for mask in (data.train_mask, data.val_mask, data.test_mask)))
+
+
+def score(embedding: Embedding, data: Data) -> dict[str, Any]:
+    """Validation and test accuracy in percent, and the probe that validation chose."""
+    result = fit_probe(embedding.z, data.y.numpy(), split_of(data))
+    return {"val": result.val, "test": result.test, "scaling": result.scaling, "penalty": result.penalty}
+
+
+def _scaled(data: Data, parameters: dict[str, Any]) -> Tensor:
+    return FEATURE_SCALINGS[parameters.get("feature_scaling", "none")](data.x.to_dense().to(torch.float32))

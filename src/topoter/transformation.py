@@ -1,0 +1,157 @@
+"""Topology transformations: which node pairs are flipped, and what happened to each pair looked at.
+
+(A, r) -> A~, pairs, types. The paper's form (`exact`) takes all M connected pairs and as many disconnected ones,
+drawn anew each time, and flips exactly round(r * M) of each. Two further forms stand in the same registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+import torch
+from torch import Tensor
+
+from topoter.adjacency import Adjacency
+from topoter.errors import DataError, invalid_parameter
+
+
+class EdgeChange(IntEnum):
+    """What a transformation does to a node pair; the numbers are the paper's order and the decoder's classes."""
+
+    ADD = 0
+    DELETE = 1
+    KEEP_DISCONNECTED = 2
+    KEEP_CONNECTED = 3
+
+
+@dataclass(frozen=True)
+class TopologyTransformation:
+    """A graph before and after, and the pairs whose change is to be predicted.
+
+    Shapes: pairs [2, P] with i < j, pair_type [P] holding `EdgeChange` values.
+    """
+
+    adjacency: Adjacency
+    adjacency_t: Adjacency
+    pairs: Tensor
+    pair_type: Tensor
+
+    @classmethod
+    def flip(
+        cls, adjacency: Adjacency, disconnected: Tensor, flip_disconnected: Tensor, flip_connected: Tensor
+    ) -> TopologyTransformation:
+        """Flip the marked ones of some disconnected pairs [2, K] and of all edges [2, M]."""
+        pair_type = torch.cat(
+            [
+                torch.where(flip_disconnected, int(EdgeChange.ADD), int(EdgeChange.KEEP_DISCONNECTED)),
+                torch.where(flip_connected, int(EdgeChange.DELETE), int(EdgeChange.KEEP_CONNECTED)),
+            ]
+        )
+        return cls(
+            adjacency=adjacency,
+            adjacency_t=adjacency.replace_edges(~flip_connected, disconnected[:, flip_disconnected]),
+            pairs=torch.cat([disconnected, adjacency.edges], dim=1),
+            pair_type=pair_type,
+        )
+
+
+Sampler = Callable[[Adjacency, float, torch.Generator], TopologyTransformation]
+
+
+def exact(adjacency: Adjacency, rate: float, generator: torch.Generator) -> TopologyTransformation:
+    """The paper's transformation: |S0| = |S1| = M, exactly round(r * M) flipped of each.
+
+    Where a graph has fewer than M disconnected pairs all of them are taken, at the same rate; in a batch every
+    graph gets as many disconnected pairs as it has edges, and no pair crosses two graphs.
+    """
+    space = adjacency.pair_space
+    disconnected = space.disconnected(torch.minimum(space.num_edges, space.num_disconnected), generator)
+    return TopologyTransformation.flip(
+        adjacency,
+        disconnected,
+        _exact_share(disconnected.size(1), rate, generator, adjacency.device),
+        _exact_share(adjacency.num_edges, rate, generator, adjacency.device),
+    )
+
+
+def bernoulli(adjacency: Adjacency, rate: float, generator: torch.Generator) -> TopologyTransformation:
+    """The general form A~ = A xor Sigma, Sigma ~ B(p): every pair of nodes is flipped with probability p.
+
+    Looked at are all connected pairs, all that were added, and so many that were kept apart that each graph
+    has as many disconnected pairs as edges, or all it has.
+    """
+    space = adjacency.pair_space
+    added = torch.binomial(
+        space.num_disconnected.double(), torch.full((), rate, dtype=torch.float64), generator=generator
+    ).long()
+    count = torch.minimum(torch.maximum(space.num_edges, added), space.num_disconnected)
+    disconnected = space.disconnected(count, generator)
+    # A uniform subset of a uniform subset: within each graph, the first `added` pairs after a shuffle.
+    order = torch.randperm(disconnected.size(1), generator=generator)
+    graph = torch.repeat_interleave(count)[order]
+    order = order[torch.argsort(graph, stable=True)]
+    rank = torch.arange(disconnected.size(1)) - torch.repeat_interleave(count.cumsum(0) - count, count)
+    flip_disconnected = torch.zeros(disconnected.size(1), dtype=torch.bool)
+    flip_disconnected[order] = rank < torch.repeat_interleave(added, count)
+    flip_connected = torch.rand(adjacency.num_edges, generator=generator) < rate
+    device = adjacency.device
+    return TopologyTransformation.flip(
+        adjacency, disconnected, flip_disconnected.to(device), flip_connected.to(device)
+    )
+
+
+def paired(adjacency: Adjacency, rate: float, generator: torch.Generator) -> TopologyTransformation:
+    """As the authors' code does: each edge (i, j) is coupled with a disconnected pair (i, k), one coin for both.
+
+    The disconnected pairs are thus drawn in proportion to degree, and the counts are random. Edges for whose
+    left end no partner is found in a few tries are left without one.
+    """
+    first = adjacency.edges[0].cpu()
+    num_nodes = adjacency.num_nodes
+    space = adjacency.pair_space
+    graph = space.graph_of_node(first)
+    lows, sizes = space.ptr[graph], (space.ptr[1:] - space.ptr[:-1])[graph]
+    keys = (adjacency.edges[0] * num_nodes + adjacency.edges[1]).cpu()
+    partner = torch.full_like(first, -1)
+    for _ in range(16):
+        missing = partner < 0
+        drawn = lows[missing] + (torch.rand(int(missing.sum()), generator=generator) * sizes[missing]).long()
+        i, k = torch.minimum(first[missing], drawn), torch.maximum(first[missing], drawn)
+        bad = (i == k) | torch.isin(i * num_nodes + k, keys)
+        partner[missing] = torch.where(bad, -1, drawn)
+    found = partner >= 0
+    flip = torch.rand(first.numel(), generator=generator) < rate
+    disconnected = torch.stack([torch.minimum(first, partner)[found], torch.maximum(first, partner)[found]])
+    unique, index = torch.unique(disconnected[0] * num_nodes + disconnected[1], return_inverse=True)
+    flip_disconnected = torch.zeros(unique.numel(), dtype=torch.bool)
+    flip_disconnected[index] = flip[found]
+    device = adjacency.device
+    return TopologyTransformation.flip(
+        adjacency,
+        torch.stack([unique // num_nodes, unique % num_nodes]).to(device),
+        flip_disconnected.to(device),
+        flip.to(device),
+    )
+
+
+SAMPLERS: dict[str, Sampler] = {"exact": exact, "bernoulli": bernoulli, "paired": paired}
+
+
+def check_transformable(adjacency: Adjacency, rate: float) -> None:
+    """Raise unless this graph has something to transform at this rate."""
+    if not 0 <= rate <= 1:
+        raise invalid_parameter("perturbation_rate", "TopoTER", "between 0 and 1", rate)
+    if adjacency.num_edges == 0:
+        raise DataError(
+            f"The graph has {adjacency.num_nodes} nodes and no edges between different nodes: "
+            "there is no topology to transform. Check the edge list, or pass a graph with edges."
+        )
+
+
+def _exact_share(count: int, rate: float, generator: torch.Generator, device: torch.device) -> Tensor:
+    """Mark exactly round(rate * count) of `count` things, all choices equally likely."""
+    marked = torch.zeros(count, dtype=torch.bool)
+    marked[torch.randperm(count, generator=generator)[: round(rate * count)]] = True
+    return marked.to(device)
