@@ -44,9 +44,7 @@ class Adjacency:
         ptr: where each graph of a batch starts, int64 [G + 1]; `None` means one graph. No pair crosses graphs.
     """
 
-    def __init__(
-        self, edges: Tensor, num_nodes: int, weight: Tensor | None = None, ptr: Tensor | None = None
-    ) -> None:
+    def __init__(self, edges: Tensor, num_nodes: int, weight: Tensor | None = None, ptr: Tensor | None = None) -> None:
         self.edges = edges
         self.num_nodes = num_nodes
         self.weight = weight

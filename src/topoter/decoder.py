@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from topoter.encoders import linear_layers
 from topoter.errors import invalid_parameter
 from topoter.kernels import mode
 from topoter.kernels.pair_decoder import NUM_TYPES, pair_loss
@@ -32,8 +33,9 @@ class TransformationDecoder(nn.Module):
         if num_layers < 1:
             raise invalid_parameter("num_layers", "TransformationDecoder", "at least 1", num_layers)
         widths = [channels] + [hidden_channels] * (num_layers - 1) + [NUM_TYPES]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:]))
+        self.layers = linear_layers(widths)
         self.scale = float(channels) if scale_edges else 1.0
+        self.initialize()
 
     def edge_representation(self, delta_h: Tensor, pairs: Tensor) -> Tensor:
         """e_ij = exp{-(dh_i - dh_j)^2} / ||exp{-(dh_i - dh_j)^2}||_1, [P, F]."""
@@ -62,8 +64,9 @@ class TransformationDecoder(nn.Module):
         confusion = torch.bincount(target * NUM_TYPES + predicted, minlength=NUM_TYPES**2)
         return functional.cross_entropy(logits, target), confusion.view(NUM_TYPES, NUM_TYPES)
 
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all weights anew, as nn.Linear would, from one generator."""
+    def initialize(self, generator: torch.Generator | None = None) -> None:
+        """Draw all weights anew, as nn.Linear would, from one generator (seed 0 if none is given)."""
+        generator = generator or torch.Generator().manual_seed(0)
         for layer in self.layers:
             bound = 1 / math.sqrt(layer.in_features)
             for parameter in layer.parameters():

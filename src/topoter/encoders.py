@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -57,8 +58,9 @@ class Encoder(nn.Module):
             adjacency, _ = Adjacency.from_edge_index(adjacency, num_nodes)
         return self.propagate(self.project(x), adjacency)
 
-    def reset_parameters(self, init: str, generator: torch.Generator) -> None:
-        """Draw all weights anew from one generator, whatever the global random state is."""
+    def initialize(self, init: str = "default", generator: torch.Generator | None = None) -> None:
+        """Draw all weights anew from one generator (seed 0 if none is given), never from global random state."""
+        generator = generator or torch.Generator().manual_seed(0)
         if init not in INITIALIZERS:
             raise unknown_name("init", init, INITIALIZERS)
         for module in self.modules():
@@ -69,6 +71,12 @@ class Encoder(nn.Module):
                     nn.init.uniform_(module.bias, -bound, bound, generator=generator)
             elif isinstance(module, nn.BatchNorm1d):
                 module.reset_parameters()
+
+
+def linear_layers(widths: Sequence[int]) -> Sequence[nn.Linear]:
+    """Linear layers from each width to the next, not filled yet: global random state stays as it is."""
+    layers = nn.ModuleList(nn.utils.skip_init(nn.Linear, a, b) for a, b in pairwise(widths))
+    return cast("Sequence[nn.Linear]", layers)
 
 
 def _affine(linear: nn.Linear, x: Features) -> Tensor:
@@ -96,10 +104,11 @@ class SGC(Encoder):
     ) -> None:
         super().__init__()
         widths = [in_channels] + [hidden_channels] * (num_layers - 1) + [out_channels]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:]))
+        self.layers = linear_layers(widths)
         self.order = order
         self.negative_slope = negative_slope
         self.out_channels = out_channels
+        self.initialize()
 
     def project(self, x: Features) -> Tensor:
         return _affine(self.layers[0], x)
@@ -118,13 +127,12 @@ class SGC(Encoder):
 class GCN(Encoder):
     """Graph convolutions D^-1/2 (A + I) D^-1/2 H W + b, with ReLU between layers and none at the end."""
 
-    def __init__(
-        self, in_channels: int, out_channels: int, num_layers: int = 2, hidden_channels: int = 64
-    ) -> None:
+    def __init__(self, in_channels: int, out_channels: int, num_layers: int = 2, hidden_channels: int = 64) -> None:
         super().__init__()
         widths = [in_channels] + [hidden_channels] * (num_layers - 1) + [out_channels]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:]))
+        self.layers = linear_layers(widths)
         self.out_channels = out_channels
+        self.initialize()
 
     def project(self, x: Features) -> Tensor:
         return _affine(self.layers[0], x)
@@ -144,11 +152,11 @@ class GIN(Encoder):
 
     def __init__(self, in_channels: int, hidden_channels: int = 32, num_layers: int = 3) -> None:
         super().__init__()
-        widths = [in_channels] + [hidden_channels] * (num_layers - 1)
-        self.first = nn.ModuleList(nn.Linear(width, hidden_channels) for width in widths)
-        self.second = nn.ModuleList(nn.Linear(hidden_channels, hidden_channels) for _ in widths)
-        self.norms = nn.ModuleList(nn.BatchNorm1d(hidden_channels) for _ in widths)
+        self.first = linear_layers([in_channels] + [hidden_channels] * num_layers)
+        self.second = linear_layers([hidden_channels] * (num_layers + 1))
+        self.norms = nn.ModuleList(nn.BatchNorm1d(hidden_channels) for _ in range(num_layers))
         self.out_channels = hidden_channels * num_layers
+        self.initialize()
 
     def project(self, x: Features) -> Tensor:
         return _affine(self.first[0], x)

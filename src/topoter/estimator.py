@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-class TopoTER(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TopoTER(TransformerMixin, BaseEstimator):
     """Learn node embeddings without labels, by predicting what was done to a graph's edges.
 
     Args:
@@ -226,11 +226,11 @@ class TopoTER(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 hidden_channels=self.hidden_channels,
                 negative_slope=self.negative_slope,
             )
-            encoder.reset_parameters(self.init, generator)
+            encoder.initialize(self.init, generator)
         else:
             encoder = self._wrap(self.encoder, batch)
         decoder = TransformationDecoder(encoder.out_channels, scale_edges=self.scale_edges)
-        decoder.reset_parameters(generator)
+        decoder.initialize(generator)
         if self.prior_bias:
             decoder.start_at_prior(self.perturbation_rate)
         return TopoTERModel(encoder, decoder)
@@ -264,7 +264,8 @@ class TopoTER(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             missing = [name for name in known if name not in set(names)]
             extra = [name for name in names if name not in set(known)]
             detail = (
-                f"missing {missing[:5]}, not known to the model {extra[:5]}" if missing or extra
+                f"missing {missing[:5]}, not known to the model {extra[:5]}"
+                if missing or extra
                 else "the same names in another order"
             )
             raise DataError(f"The features are not those the model was fitted on: {detail}.")

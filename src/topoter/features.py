@@ -30,7 +30,9 @@ FEATURE_SCALINGS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def prepare_features(x: Tensor, scaling: str = "none", *, device: torch.device | str = "cpu", dense: bool = False) -> Features:
+def prepare_features(
+    x: Tensor, scaling: str = "none", *, device: torch.device | str = "cpu", dense: bool = False
+) -> Features:
     """The feature matrix [N, C], each row scaled by itself, sparse on a CPU when few entries are non-zero.
 
     Rows are scaled one by one, never by columns, so that a new node is treated as those seen in training.

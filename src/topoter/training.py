@@ -92,9 +92,7 @@ class TrainingState:
 
     @classmethod
     def start(cls, model: TopoTERModel, settings: TrainingSettings, generator: torch.Generator) -> TrainingState:
-        optimizer = torch.optim.Adam(
-            model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
-        )
+        optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
         return cls(model, optimizer, generator)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -168,7 +166,7 @@ def pretrain(
             transformation = transform(adjacency, settings.perturbation_rate, state.generator)
             optimizer.zero_grad(set_to_none=True)
             loss, counts = model.loss(x, transformation)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimizer.step()
             weight = transformation.pairs.size(1)
             total_loss += loss.item() * weight

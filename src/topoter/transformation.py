@@ -97,9 +97,7 @@ def bernoulli(adjacency: Adjacency, rate: float, generator: torch.Generator) -> 
     flip_disconnected[order] = rank < torch.repeat_interleave(added, count)
     flip_connected = torch.rand(adjacency.num_edges, generator=generator) < rate
     device = adjacency.device
-    return TopologyTransformation.flip(
-        adjacency, disconnected, flip_disconnected.to(device), flip_connected.to(device)
-    )
+    return TopologyTransformation.flip(adjacency, disconnected, flip_disconnected.to(device), flip_connected.to(device))
 
 
 def paired(adjacency: Adjacency, rate: float, generator: torch.Generator) -> TopologyTransformation:

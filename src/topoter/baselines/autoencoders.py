@@ -51,8 +51,9 @@ def autoencoder(
 
     generator = torch.Generator().manual_seed(seed)
     encoder = _Encoder(x.shape[1], out_channels, order, variational)
-    encoder.sgc.reset_parameters("glorot", generator)
-    module = (VGAE if variational else GAE)(encoder)
+    with seeded(seed):
+        module = (VGAE if variational else GAE)(encoder)
+    encoder.sgc.initialize("glorot", generator)  # after PyG's constructor, which draws all weights anew
     space = adjacency.pair_space
     count = torch.minimum(space.num_edges, space.num_disconnected)
 
@@ -62,9 +63,7 @@ def autoencoder(
         return value + module.kl_loss() / adjacency.num_nodes if variational else value
 
     with seeded(seed):  # VGAE draws its noise from PyTorch's global generator
-        losses = train(
-            module, loss, epochs=epochs, learning_rate=learning_rate, patience=patience, on_epoch=on_epoch
-        )
+        losses = train(module, loss, epochs=epochs, learning_rate=learning_rate, patience=patience, on_epoch=on_epoch)
     module.eval()
     with torch.no_grad():
         z: Tensor = module.encode(x, adjacency)

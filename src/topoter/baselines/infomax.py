@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,15 +27,14 @@ class _Propagation(nn.Module):
         return h
 
 
-def build_dgi(in_channels: int, *, out_channels: int, order: int, seed: int) -> nn.Module:
+def build_dgi(in_channels: int, *, out_channels: int, order: int, seed: int) -> Any:
     """PyG's DeepGraphInfomax on the encoder the paper gives every method: one SGC layer."""
     from torch_geometric.nn import DeepGraphInfomax
 
     generator = torch.Generator().manual_seed(seed)
     encoder = SGC(in_channels, out_channels, order, negative_slope=1.0)  # linear: the PReLU follows
-    encoder.reset_parameters("glorot", generator)
     with seeded(seed):
-        return DeepGraphInfomax(
+        module = DeepGraphInfomax(
             out_channels,
             encoder=_Propagation(encoder),
             summary=lambda h, *_: h.mean(dim=0).sigmoid(),
@@ -44,6 +44,8 @@ def build_dgi(in_channels: int, *, out_channels: int, order: int, seed: int) -> 
                 adjacency,
             ),
         )
+    encoder.initialize("glorot", generator)  # after PyG's constructor, which draws all weights anew
+    return module
 
 
 def dgi(
@@ -66,9 +68,7 @@ def dgi(
         value: Tensor = module.loss(*module(encoder.project(x), adjacency))
         return value
 
-    losses = train(
-        module, loss, epochs=epochs, learning_rate=learning_rate, patience=patience, on_epoch=on_epoch
-    )
+    losses = train(module, loss, epochs=epochs, learning_rate=learning_rate, patience=patience, on_epoch=on_epoch)
     with torch.no_grad():
         h: Tensor = module.encoder(encoder.project(x), adjacency)
     return h, losses

@@ -37,7 +37,7 @@ def train(
             best_weights = {name: tensor.clone() for name, tensor in module.state_dict().items()}
         else:
             waited += 1
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
         if on_epoch is not None:
             on_epoch(len(losses), losses[-1])

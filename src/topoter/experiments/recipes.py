@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from importlib import resources
-from importlib.resources.abc import Traversable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from topoter.errors import UsageError, unknown_name
 
@@ -14,6 +13,9 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 DEFAULT = "default"  # the recipe of datasets that the paper does not use
 
@@ -71,7 +73,7 @@ def methods_of(experiment: str) -> list[str]:
 
 
 def _read(experiment: str, method: str, dataset: str) -> dict[str, Any]:
-    folder = _root().joinpath(experiment, method)
+    folder = _root().joinpath(experiment).joinpath(method)
     if not folder.is_dir():
         raise unknown_name("method", method, methods_of(experiment))
     for name in (dataset, DEFAULT):

@@ -42,7 +42,12 @@ class Run:
 
     def path(self, folder: Path) -> Path:
         recipe = self.recipe
-        return folder / recipe.experiment / recipe.dataset / f"{recipe.method}.{recipe.name}.{self.protocol}.{self.seed}.json"
+        return (
+            folder
+            / recipe.experiment
+            / recipe.dataset
+            / f"{recipe.method}.{recipe.name}.{self.protocol}.{self.seed}.json"
+        )
 
     def description(self) -> dict[str, Any]:
         """What makes this run this run: a file on disk must agree with it to be taken over."""
@@ -95,10 +100,15 @@ def execute(run: Run, data: Data, progress: Progress | None = None) -> dict[str,
 
 
 def save_run(run: Run, stored: dict[str, Any], folder: Path) -> None:
-    path = run.path(folder)
+    """Keep a run, by a temporary name and a rename: a kill leaves a whole file or none."""
+    save_text(run.path(folder), json.dumps(stored, indent=1) + "\n")
+
+
+def save_text(path: Path, text: str) -> None:
+    """Write a file of results, making its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as temporary:
-        temporary.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
 
 
 def peak_mb() -> float:

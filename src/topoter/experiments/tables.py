@@ -28,6 +28,20 @@ class Cell:
         """Deviation over seeds; 0 for a single run."""
         return statistics.stdev(self.runs) if len(self.runs) > 1 else 0.0
 
+    def as_dict(self) -> dict[str, Any]:
+        """For `--json` and for whoever draws the table."""
+        return {
+            "dataset": self.recipe.dataset,
+            "method": self.recipe.method,
+            "recipe": self.recipe.name,
+            "protocol": self.protocol,
+            "mean": self.mean,
+            "std": self.std,
+            "val_mean": statistics.fmean(self.val) if self.val else None,
+            "runs": self.runs,
+            "paper": self.recipe.paper,
+        }
+
     def ours(self) -> str:
         return f"{self.mean:.1f} ± {self.std:.1f}"
 
@@ -44,23 +58,30 @@ def cell(recipe: Recipe, protocol: str, stored: Sequence[dict[str, Any]]) -> Cel
     return Cell(recipe, protocol, tests, [run["result"]["val"] for run in stored if "val" in run["result"]])
 
 
-def row_name(recipe: Recipe, protocol: str) -> str:
-    """How a row is called: the method, its recipe where there are two, and a mark if test labels chose anything."""
-    name = f"{recipe.method} ({recipe.name})" if recipe.method == "topoter" else recipe.method
-    return f"{name} [selects on test]" if protocol == "paper" else name
+def row_name(recipe: Recipe) -> str:
+    """How a row is called: the method, and its recipe where there are two."""
+    return f"{recipe.method} ({recipe.name})" if recipe.method == "topoter" else recipe.method
+
+
+# The authors' protocol selects on test labels: its numbers stand in a column of their own.
+COLUMNS = {"validation": "ours", "paper": "ours, selects on test"}
 
 
 def markdown(cells: Sequence[Cell], datasets: Sequence[str]) -> str:
-    """A Markdown table, one row per method, ours and the paper's per dataset."""
-    rows: dict[str, dict[str, Cell]] = {}
+    """A Markdown table, one row per method; per dataset ours, ours by the authors' protocol, and the paper's."""
+    rows: dict[str, dict[tuple[str, str], Cell]] = {}
     for item in cells:
-        rows.setdefault(row_name(item.recipe, item.protocol), {})[item.recipe.dataset] = item
-    header = ["method", *(f"{dataset}, {side}" for dataset in datasets for side in ("ours", "paper"))]
+        rows.setdefault(row_name(item.recipe), {})[item.recipe.dataset, item.protocol] = item
+    protocols = [name for name in COLUMNS if any(item.protocol == name for item in cells)]
+    header = ["method"]
+    for dataset in datasets:
+        header += [f"{dataset}, {COLUMNS[protocol]}" for protocol in protocols] + [f"{dataset}, paper"]
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    for name, by_dataset in rows.items():
+    for name, found in rows.items():
         values = [name]
         for dataset in datasets:
-            item = by_dataset.get(dataset)
-            values += [item.ours(), item.paper()] if item else ["", ""]
+            here = [found.get((dataset, protocol)) for protocol in protocols]
+            values += ["" if item is None else item.ours() for item in here]
+            values.append(next((item.paper() for item in here if item is not None), ""))
         lines.append("| " + " | ".join(values) + " |")
     return "\n".join(lines) + "\n"

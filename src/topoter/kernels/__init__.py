@@ -30,7 +30,10 @@ def use_compiled(tensor: torch.Tensor) -> bool:
 def active() -> dict[str, str]:
     """Which path serves each stage, by device; what `topoter env` prints."""
     if mode() == "plain":
-        return {"propagation": "plain PyTorch (TOPOTER_KERNELS=plain)", "decoder": "plain PyTorch (TOPOTER_KERNELS=plain)"}
+        return {
+            "propagation": "plain PyTorch (TOPOTER_KERNELS=plain)",
+            "decoder": "plain PyTorch (TOPOTER_KERNELS=plain)",
+        }
     return {
         "propagation": "cpu: compiled CSR product; cuda, mps: PyTorch CSR or scatter",
         "decoder": "cpu: compiled fused kernel; cuda, mps: chunked PyTorch, recomputing",

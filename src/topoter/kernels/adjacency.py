@@ -14,9 +14,7 @@ def symmetric_csr(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """indptr, indices and values of A, or with `self_loops` of D^-1/2 (A + I) D^-1/2; linear in nodes and edges."""
     weights = np.empty(0, dtype=np.float32) if weight is None else weight.float().numpy()
-    arrays = run(
-        "adjacency", _symmetric_csr, edges[0].numpy(), edges[1].numpy(), weights, num_nodes, self_loops
-    )
+    arrays = run("adjacency", _symmetric_csr, edges[0].numpy(), edges[1].numpy(), weights, num_nodes, self_loops)
     indptr, indices, values = (torch.from_numpy(array) for array in arrays)
     return indptr, indices, values
 

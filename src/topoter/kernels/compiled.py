@@ -6,6 +6,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -20,7 +21,7 @@ FAST_MATH = {"reassoc", "nsz", "arcp", "contract"}
 
 def compile_kernel(parallel: bool = False, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Compile a loop over NumPy arrays to machine code; the result is kept on disk for the next process."""
-    return numba.njit(  # type: ignore[no-any-return]
+    return numba.njit(
         cache=not inline,
         parallel=parallel,
         fastmath=FAST_MATH,
@@ -54,6 +55,4 @@ def _needs_compiling(kernel: Any) -> bool:
     cache_path = kernel.stats.cache_path
     if cache_path is None:
         return True
-    import pathlib
-
-    return not any(pathlib.Path(cache_path).glob(f"*.{kernel.py_func.__name__}-*.nbi"))
+    return not any(Path(cache_path).glob(f"*.{kernel.py_func.__name__}-*.nbi"))

@@ -29,20 +29,18 @@ NUM_TYPES = 4
 MAX_THREADS = 16
 
 
-def pair_loss(
-    delta_h: Tensor, pairs: Tensor, pair_type: Tensor, weight: Tensor, bias: Tensor
-) -> tuple[Tensor, Tensor]:
+def pair_loss(delta_h: Tensor, pairs: Tensor, pair_type: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """Mean cross entropy over the pairs, and how often each true type (row) was taken for which (column).
 
     Shapes: delta_h [N, F], pairs [2, P], pair_type [P], weight [4, F], bias [4] -> loss [], confusion [4, 4].
     """
-    result: tuple[Tensor, Tensor] = _PairLoss.apply(delta_h, pairs, pair_type, weight, bias)  # type: ignore[no-untyped-call]
+    result: tuple[Tensor, Tensor] = _PairLoss.apply(delta_h, pairs, pair_type, weight, bias)
     return result
 
 
 class _PairLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, delta_h, pairs, pair_type, weight, bias):  # type: ignore[no-untyped-def,override]
+    def forward(ctx, delta_h, pairs, pair_type, weight, bias):  # type: ignore[no-untyped-def]
         compute = _compiled if use_compiled(delta_h) else _chunked
         loss, confusion, *gradients = compute(delta_h, pairs, pair_type, weight, bias)
         ctx.save_for_backward(*gradients)
@@ -50,7 +48,7 @@ class _PairLoss(torch.autograd.Function):
         return loss, confusion
 
     @staticmethod
-    def backward(ctx, grad_loss, _):  # type: ignore[no-untyped-def,override]
+    def backward(ctx, grad_loss, _):  # type: ignore[no-untyped-def]
         grad_delta_h, grad_weight, grad_bias = ctx.saved_tensors
         if grad_loss != 1:
             grad_delta_h = grad_delta_h * grad_loss
@@ -70,9 +68,9 @@ def _chunked(delta_h: Tensor, pairs: Tensor, pair_type: Tensor, weight: Tensor, 
         e = torch.softmax(-d * d, dim=1)
         log_probability = torch.log_softmax(e @ weight.t() + bias, dim=1)
         loss -= log_probability.gather(1, y.unsqueeze(1)).sum() / num_pairs
-        confusion += torch.bincount(
-            y * NUM_TYPES + log_probability.argmax(1), minlength=NUM_TYPES * NUM_TYPES
-        ).view(NUM_TYPES, NUM_TYPES)
+        confusion += torch.bincount(y * NUM_TYPES + log_probability.argmax(1), minlength=NUM_TYPES * NUM_TYPES).view(
+            NUM_TYPES, NUM_TYPES
+        )
         grad_logits = (log_probability.exp() - torch.nn.functional.one_hot(y, NUM_TYPES)) / num_pairs
         grad_weight += grad_logits.t() @ e
         grad_bias += grad_logits.sum(0)
@@ -130,7 +128,7 @@ def _tournament(threads: int) -> tuple[np.ndarray, np.ndarray]:
     return match, np.array(starts, dtype=np.int64)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _bits_as_float(typing_context: Any, bits: Any) -> Any:
     """The float32 whose bit pattern is this int32."""
 
@@ -144,7 +142,11 @@ def _bits_as_float(typing_context: Any, bits: Any) -> Any:
 
 LOG2_E = np.float32(1.4426950408889634)
 C1, C2, C3 = np.float32(0.6931471805599453), np.float32(0.2402265069591007), np.float32(0.05550410866482158)
-C4, C5, C6 = np.float32(0.009618129107628477), np.float32(0.0013333558146428443), np.float32(0.00015403530393381608)
+C4, C5, C6 = (
+    np.float32(0.009618129107628477),
+    np.float32(0.0013333558146428443),
+    np.float32(0.00015403530393381608),
+)
 
 
 @compile_kernel(inline=True)
@@ -212,7 +214,18 @@ def _deal(source, target, match, num_matches):  # type: ignore[no-untyped-def]
 
 @compile_kernel()
 def _decode_match(  # type: ignore[no-untyped-def]
-    delta_h, source, target, pair_type, order, weight, bias, share, grad_delta_h, grad_weight, grad_bias, confusion
+    delta_h,
+    source,
+    target,
+    pair_type,
+    order,
+    weight,
+    bias,
+    share,
+    grad_delta_h,
+    grad_weight,
+    grad_bias,
+    confusion,
 ):
     """Loss of these pairs; adds their gradients and counts to the accumulators.
 

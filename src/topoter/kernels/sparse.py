@@ -45,12 +45,12 @@ class SparseOperator:
         return self._row
 
     def to(self, device: torch.device | str) -> SparseOperator:
-        moved = [tensor.to(device) for tensor in (self.indptr, self.indices, self.values)]
         transposed = None if self.transposed is None else self.transposed.to(device)
-        return SparseOperator(*moved, self.num_columns, transposed)
+        indptr, indices, values = (tensor.to(device) for tensor in (self.indptr, self.indices, self.values))
+        return SparseOperator(indptr, indices, values, self.num_columns, transposed)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        product: Tensor = _Product.apply(self, dense)  # type: ignore[no-untyped-call]
+        product: Tensor = _Product.apply(self, dense)
         return product
 
     @staticmethod
@@ -70,12 +70,12 @@ def _csr(dense: Tensor) -> SparseOperator:
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, operator: SparseOperator, dense: Tensor) -> Tensor:  # type: ignore[no-untyped-def,override]
+    def forward(ctx, operator: SparseOperator, dense: Tensor) -> Tensor:  # type: ignore[no-untyped-def]
         ctx.operator = operator
         return multiply(operator, dense)
 
     @staticmethod
-    def backward(ctx, grad: Tensor) -> tuple[None, Tensor]:  # type: ignore[no-untyped-def,override]
+    def backward(ctx, grad: Tensor) -> tuple[None, Tensor]:  # type: ignore[no-untyped-def]
         operator = ctx.operator
         return None, multiply(operator if operator.transposed is None else operator.transposed, grad)
 

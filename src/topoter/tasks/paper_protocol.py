@@ -37,9 +37,7 @@ def score_as_the_authors(z: np.ndarray, y: np.ndarray, split: Split, restarts: i
     return PaperResult(runs, epochs)
 
 
-def _test_accuracy_by_epoch(
-    z: Tensor, y: Tensor, split: Split, epochs: int, generator: torch.Generator
-) -> list[float]:
+def _test_accuracy_by_epoch(z: Tensor, y: Tensor, split: Split, epochs: int, generator: torch.Generator) -> list[float]:
     weight = torch.empty(int(y.max()) + 1, z.size(1))
     torch.nn.init.xavier_uniform_(weight, generator=generator)
     weight.requires_grad_()

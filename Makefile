@@ -1,0 +1,44 @@
+# One command each; everything runs in .venv, which is made on first use and again only when the pins change.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help install demo test check format bench clean
+
+help:
+	@echo "make install  set up .venv with all extras"
+	@echo "make demo     pre-train on the embedded Cora, print a table, write demo/report.html"
+	@echo "make test     all tests (real data too if TOPOTER_DATA is set)"
+	@echo "make check    ruff and mypy"
+	@echo "make format   let ruff put the code in shape"
+	@echo "make bench    speed and memory, into results/bench.json and docs/performance.md"
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 10) <= v <= (3, 13) else f"topoter needs Python 3.10 to 3.13, {sys.executable} is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e ".[dev,demo,baselines]"
+	touch $(STAMP)
+
+demo: install
+	$(BIN)/topoter demo
+
+test: install
+	$(BIN)/python -m pytest
+
+check: install
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+
+format: install
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks
+
+bench: install
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,5 @@
+"""`python -m topoter` is `topoter`."""
+
+from topoter.cli import main
+
+main()

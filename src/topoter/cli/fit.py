@@ -1,0 +1,165 @@
+"""`topoter fit`: pre-train on a dataset or on the user's own files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from topoter.cli.output import (
+    DataRoot,
+    Device,
+    Json,
+    Quiet,
+    Seed,
+    describe,
+    load_graph,
+    note,
+    out,
+    print_json,
+    show_log,
+    stop_on_interrupt,
+    training_progress,
+)
+
+Features = Annotated[Path | None, typer.Option(help="Node features: csv, tsv, parquet (with ids), npy, npz.")]
+IdColumn = Annotated[str | None, typer.Option(help="The id column of the features (else the first).")]
+WeightColumn = Annotated[str | None, typer.Option(help="The edge list's column of weights.")]
+Delimiter = Annotated[str | None, typer.Option(help="The edge list's delimiter (else detected).")]
+DropBad = Annotated[bool, typer.Option("--drop-bad", help="Go on without bad rows, and count them.")]
+
+
+def run(
+    graph: Annotated[str, typer.Argument(help="A dataset name, or a file: edge list, parquet, npz, GraphML, pt.")],
+    out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")] = Path("model.topoter"),
+    features: Features = None,
+    recipe: Annotated[str, typer.Option(help="Start from this recipe: best or paper.")] = "best",
+    encoder: Annotated[str | None, typer.Option(help="sgc, gcn or gin.")] = None,
+    order: Annotated[int | None, typer.Option(help="Hops an SGC layer aggregates (k).")] = None,
+    channels: Annotated[int | None, typer.Option(help="Width of the embedding (F).")] = None,
+    perturbation_rate: Annotated[float | None, typer.Option(help="Share of pairs flipped (r).")] = None,
+    epochs: Annotated[int | None, typer.Option(help="The most epochs.")] = None,
+    patience: Annotated[int | None, typer.Option(help="Stop after so many epochs without a lower loss.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate of Adam.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted fit.")] = False,
+    save_seconds: Annotated[float, typer.Option(help="Keep the state for --resume this often.")] = 5.0,
+    id_column: IdColumn = None,
+    weight_column: WeightColumn = None,
+    delimiter: Delimiter = None,
+    drop_bad: DropBad = False,
+    seed: Seed = 0,
+    device: Device = "cpu",
+    data_root: DataRoot = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Pre-train on a graph and save the model."""
+    from topoter.estimator import TopoTER
+    from topoter.graphs import atomic_write
+    from topoter.training import Interrupted, pretrain
+
+    show_log(quiet)
+    with atomic_write(out_path) as temporary:  # find out now, not after training, that it cannot be written
+        temporary.unlink()
+        parameters = _parameters(
+            graph,
+            recipe,
+            encoder=encoder,
+            order=order,
+            out_channels=channels,
+            perturbation_rate=perturbation_rate,
+            epochs=epochs,
+            patience=patience,
+            learning_rate=lr,
+        )
+        model = TopoTER(**parameters, random_state=seed, device=device)
+        model.settings().check()
+        data = load_graph(
+            graph,
+            data_root,
+            quiet,
+            seed,
+            features=features,
+            id_column=id_column,
+            weight_column=weight_column,
+            delimiter=delimiter,
+            drop_bad=drop_bad,
+        )
+        state, batches = model.start(data)
+        if str(model.cleaning_):
+            note(f"Edges: {model.cleaning_}.", quiet)
+        saved = ResumeFile(out_path, model.fingerprint(data))
+        if resume:
+            saved.load(state)
+            note(f"Going on after epoch {len(state.history)}.", quiet)
+        try:
+            with training_progress("pre-training", model.epochs, quiet) as show, stop_on_interrupt() as asked:
+                pretrain(
+                    state,
+                    batches,
+                    model.settings(),
+                    on_epoch=show,
+                    should_stop=asked,
+                    save=saved.save,
+                    save_seconds=save_seconds,
+                )
+        except Interrupted as error:
+            raise Interrupted(
+                f"{error} Nothing is lost: run the same command with --resume to go on ({saved.path})."
+            ) from None
+        model.finish(state)
+        model.save(temporary)
+    saved.path.unlink(missing_ok=True)
+    last = model.history_[-1] if model.history_ else None
+    if json:
+        print_json(
+            {
+                "model": str(out_path),
+                "nodes": int(data.num_nodes),
+                "edges": batches[0][1].num_edges,
+                "epochs": len(model.history_),
+                "loss": last.loss if last else None,
+                "prior_entropy": last.prior_entropy if last else None,
+            }
+        )
+    else:
+        if last is not None:
+            note(f"{len(model.history_)} epochs, last: {describe(last)}", quiet)
+        out.print(str(out_path), soft_wrap=True)
+
+
+def _parameters(graph: str, recipe: str, **given: Any) -> dict[str, Any]:
+    """The recipe of the dataset (or the default one), with what the user said put over it."""
+    from topoter.experiments.recipes import load_recipe
+
+    parameters = load_recipe("node-classification", "topoter", graph.lower(), recipe).parameters
+    return parameters | {name: value for name, value in given.items() if value is not None}
+
+
+class ResumeFile:
+    """The state of an unfinished fit, beside the model it will become."""
+
+    def __init__(self, out_path: Path, fingerprint: str) -> None:
+        self.path = out_path.with_name(out_path.name + ".resume")
+        self.fingerprint = fingerprint
+
+    def save(self, state: Any) -> None:
+        from topoter.checkpoint import save_checkpoint
+
+        content = {"fingerprint": self.fingerprint, "training": state.scalars()}
+        save_checkpoint(self.path, "training", state.tensors(), content)
+
+    def load(self, state: Any) -> None:
+        from topoter.checkpoint import load_checkpoint
+        from topoter.errors import UsageError
+
+        if not self.path.is_file():
+            raise UsageError(f"There is nothing to resume: {self.path} does not exist. Run without --resume.")
+        tensors, content = load_checkpoint(self.path, "training")
+        if content["fingerprint"] != self.fingerprint:
+            raise UsageError(
+                f"{self.path} was made with another graph or other options. "
+                "Repeat the options of the interrupted command, or run without --resume to start anew."
+            )
+        state.restore(tensors, content["training"])

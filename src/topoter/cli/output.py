@@ -1,0 +1,150 @@
+"""What every command shares: where text goes, progress bars, and how a graph is found by name or path."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from topoter.errors import TopoterError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from topoter.training import EpochRecord
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+# Options that mean the same in every command.
+DataRoot = Annotated[
+    Path | None,
+    typer.Option(help="Folder with the published datasets (else TOPOTER_DATA, else the user cache)."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
+Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps.")]
+
+
+def error_line(message: str) -> None:
+    """One line on stderr, whatever the message holds."""
+    err.print(Text("error: ", style="bold red") + Text(" ".join(message.split()), style="default"), soft_wrap=True)
+
+
+def note(message: str, quiet: bool = False) -> None:
+    """A remark on stderr."""
+    if not quiet:
+        err.print(Text(message, style="dim"), soft_wrap=True)
+
+
+def print_json(content: Any) -> None:
+    sys.stdout.write(json.dumps(content, indent=1) + "\n")
+
+
+def show_log(quiet: bool) -> None:
+    """Let the library's own remarks (compiling a kernel, say) appear on stderr."""
+    logger = logging.getLogger("topoter")
+    if not logger.handlers:
+        logger.addHandler(RichHandler(console=err, show_time=False, show_path=False, show_level=False))
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)
+
+
+def load_graph(name_or_path: str, data_root: Path | None, quiet: bool, seed: int = 0, **reading: Any) -> Data:
+    """A user's file if there is one of that name, else a named dataset."""
+    from topoter import datasets
+    from topoter.graphs import check_graph, read_graph
+
+    given = {key: value for key, value in reading.items() if value}
+    if Path(name_or_path).exists():
+        data, notes = read_graph(name_or_path, **given)
+        for text in notes:
+            note(text, quiet)
+    else:
+        if any(mark in name_or_path for mark in "/\\.") and not given.get("dataset"):
+            raise TopoterError(f"There is no file {name_or_path}.")
+        data = datasets.load(name_or_path, data_root=data_root, seed=seed)
+        if given:
+            options = ", ".join(f"--{key.replace('_', '-')}" for key in given)
+            raise typer.BadParameter(f"{options} go with a file, not with the dataset {name_or_path!r}.")
+    check_graph(data)
+    return data
+
+
+class _EpochColumn(ProgressColumn):
+    """Epochs done of all, e.g. 120/200."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{int(task.completed)}/{int(task.total or 0)}")
+
+
+@contextmanager
+def progress_bar(quiet: bool) -> Iterator[Progress | None]:
+    """A bar on stderr with steps done, a free text and the time left; `None` when quiet."""
+    if quiet:
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        _EpochColumn(),
+        TimeRemainingColumn(compact=True),
+        TextColumn("{task.fields[text]}"),
+    )
+    with Progress(*columns, console=err) as progress:
+        yield progress
+
+
+@contextmanager
+def training_progress(description: str, epochs: int, quiet: bool) -> Iterator[Callable[[EpochRecord], None]]:
+    """A progress bar for pre-training: epoch, loss beside the prior's entropy, accuracy by type, time left.
+
+    Where stderr is no terminal, a plain line appears every tenth of the way instead.
+    """
+    with progress_bar(quiet or not err.is_terminal) as progress:
+        task = progress.add_task(description, total=epochs, text="") if progress else None
+
+        def show(record: EpochRecord) -> None:
+            if progress is not None and task is not None:
+                progress.update(task, completed=record.epoch, text=describe(record))
+            elif not quiet and (record.epoch % max(1, epochs // 10) == 0):
+                note(f"{description} {record.epoch}/{epochs} {describe(record)}")
+
+        yield show
+
+
+def describe(record: EpochRecord) -> str:
+    """The loss, what guessing would cost, and how often each type was right."""
+    names = ("add", "del", "apart", "conn")
+    accuracy = " ".join(f"{n} {a:.0%}" for n, a in zip(names, record.accuracy) if a is not None)
+    return f"loss {record.loss:.3f} (prior {record.prior_entropy:.3f}) right: {accuracy}"
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C asks to stop at the next epoch; a second one stops at once."""
+    asked = False
+
+    def ask(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)

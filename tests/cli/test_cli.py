@@ -1,0 +1,307 @@
+"""The command line as a user meets it: real sub-processes, exit codes, the text of each error."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from topoter.datasets import block_model
+
+SMALL = ["--channels", "16", "--quiet"]
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "topoter", *map(str, arguments)]
+
+
+def topoter(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=cwd,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def fails(code: int, *arguments: object, **more: object) -> str:
+    """The one line that a failing call prints; nothing on stdout, no traceback."""
+    result = topoter(*arguments, **more)
+    assert result.returncode == code, result.stderr
+    assert result.stdout == ""
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("error: ")
+    return lines[0]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    """A user's graph: edges.csv with string ids, features.csv beside it."""
+    folder = tmp_path_factory.mktemp("files")
+    data = block_model(num_nodes=120, num_blocks=3, mean_degree=6.0, num_features=6, seed=0)
+    edges = data.edge_index[:, data.edge_index[0] < data.edge_index[1]].t().tolist()
+    (folder / "edges.csv").write_text("source,target\n" + "".join(f"n{a},n{b}\n" for a, b in edges))
+    rows = "".join(f"n{i}," + ",".join(f"{v:.4f}" for v in row) + "\n" for i, row in enumerate(data.x.tolist()))
+    (folder / "features.csv").write_text("id," + ",".join(f"f{c}" for c in range(6)) + "\n" + rows)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(files) -> Path:
+    result = topoter(
+        "fit", "edges.csv", "--features", "features.csv", "-o", "m.topoter", "--epochs", 5, *SMALL, cwd=files
+    )
+    assert result.returncode == 0, result.stderr
+    return files / "m.topoter"
+
+
+def test_own_files_in_embeddings_out_ids_kept(files, model):
+    result = topoter("embed", model, "edges.csv", "--features", "features.csv", "-o", "z.parquet", cwd=files)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "z.parquet"
+    table = pq.read_table(files / "z.parquet")
+    assert table.column("id").to_pylist() == [f"n{i}" for i in range(120)]
+    assert len(table.column("embedding")[0].as_py()) == 16
+
+
+def test_the_same_seed_writes_the_same_bytes(files, model):
+    arguments = ["fit", "edges.csv", "--features", "features.csv", "--epochs", 5, *SMALL]
+    topoter(*arguments, "-o", "again.topoter", cwd=files)
+    topoter(*arguments, "-o", "other.topoter", "--seed", 1, cwd=files)
+    assert (files / "again.topoter").read_bytes() == model.read_bytes()
+    assert (files / "other.topoter").read_bytes() != model.read_bytes()
+
+
+def test_fit_says_what_it_learned_and_json_is_for_machines(files, tmp_path):
+    arguments = [
+        "fit",
+        files / "edges.csv",
+        "--features",
+        files / "features.csv",
+        "--epochs",
+        6,
+        "--channels",
+        8,
+    ]
+    shown = topoter(*arguments, "-o", tmp_path / "a.topoter")
+    assert "loss" in shown.stderr
+    assert "prior" in shown.stderr
+    assert "apart" in shown.stderr
+    content = json.loads(topoter(*arguments, "-o", tmp_path / "a.topoter", "--json", "--quiet").stdout)
+    assert content["nodes"] == 120
+    assert content["epochs"] == 6
+    assert 1.0 < content["prior_entropy"] < 1.4
+
+
+def weights(path: Path) -> dict[str, np.ndarray]:
+    with safe_open(path, framework="np") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"])
+def test_resume_is_bit_identical_to_an_uninterrupted_run(files, tmp_path, stop):
+    def fit(out: Path, *more: str) -> list[str]:
+        arguments = ["--features", "features.csv", "--channels", 64, "--epochs", 1500, "--patience", 1500]
+        arguments += ["--save-seconds", 0.1]
+        return command("fit", "edges.csv", *arguments, "-o", out, "--quiet", *more)
+
+    assert subprocess.run(fit(tmp_path / "whole.topoter"), cwd=files, timeout=300, check=False).returncode == 0
+    state = tmp_path / "cut.topoter.resume"
+    process = subprocess.Popen(fit(tmp_path / "cut.topoter"), cwd=files, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not state.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(stop)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode != 0, "it was done before it could be interrupted"
+    assert not (tmp_path / "cut.topoter").exists()
+    if stop == signal.SIGINT:
+        assert process.returncode == 130
+        assert "--resume" in said
+        assert "Traceback" not in said
+    resumed = subprocess.run(fit(tmp_path / "cut.topoter", "--resume"), cwd=files, timeout=300, check=False)
+    assert resumed.returncode == 0
+    assert not state.exists()
+    whole, cut = weights(tmp_path / "whole.topoter"), weights(tmp_path / "cut.topoter")
+    assert whole.keys() == cut.keys()
+    for name in whole:
+        np.testing.assert_array_equal(whole[name], cut[name])
+
+
+def test_resume_needs_the_same_graph_and_options(files, tmp_path):
+    line = fails(2, "fit", files / "edges.csv", "-o", tmp_path / "m.topoter", "--resume", "--quiet")
+    assert "nothing to resume" in line
+    assert "Run without --resume" in line
+
+
+def test_evaluate_prints_the_promised_json():
+    result = topoter("evaluate", "node", "--dataset", "sbm", "--seeds", 2, "--epochs", 3, "--json", "--quiet")
+    assert result.returncode == 0, result.stderr
+    content = json.loads(result.stdout)
+    promised = {
+        "task",
+        "dataset",
+        "method",
+        "protocol",
+        "metric",
+        "mean",
+        "std",
+        "runs",
+        "seconds",
+        "peak_mb",
+        "paper",
+    }
+    assert promised <= content.keys()
+    assert (content["protocol"], content["metric"]) == ("validation", "accuracy")
+    assert len(content["runs"]) == 2
+    assert content["mean"] == pytest.approx(sum(content["runs"]) / 2)
+
+
+def test_evaluate_by_the_authors_protocol_is_marked():
+    result = topoter("evaluate", "node", "--dataset", "sbm", "--method", "propagated", "--protocol", "paper", "--quiet")
+    assert "SELECTS ON TEST" in result.stdout
+
+
+def test_reproduce_is_resumable(tmp_path):
+    arguments = ["reproduce", "node-classification", "--datasets", "sbm", "--methods", "raw,propagated"]
+    first = topoter(*arguments, "--seeds", 1, "--out", tmp_path, "--quiet")
+    assert first.returncode == 0, first.stderr
+    files = sorted(tmp_path.rglob("*.json"))
+    assert [file.name for file in files] == [
+        "propagated.best.validation.0.json",
+        "raw.best.validation.0.json",
+    ]
+    stamps = [file.stat().st_mtime_ns for file in files]
+    second = topoter(*arguments, "--seeds", 2, "--out", tmp_path, "--quiet")
+    assert [file.stat().st_mtime_ns for file in files] == stamps
+    assert len(list(tmp_path.rglob("*.json"))) == 4
+    assert "| propagated |" in second.stdout
+
+
+def test_reproduce_model_size(tmp_path):
+    result = topoter("reproduce", "model-size", "--out", tmp_path)
+    assert "| topoter | 736,260 | 736,260 |" in result.stdout
+
+
+def test_datasets_and_env():
+    known = {info["name"]: info for info in json.loads(topoter("datasets", "--json").stdout)}
+    assert known["embedded-cora"]["on_disk"]
+    assert {"cora", "citeseer", "pubmed", "mutag", "sparrow-social"} <= known.keys()
+    shown = topoter("env")
+    assert "compiled fused kernel" in shown.stdout
+    assert "TOPOTER_KERNELS=plain" in topoter("env", TOPOTER_KERNELS="plain").stdout
+
+
+# ---- bad input -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["fit", "coro"], "Unknown dataset 'coro'. Did you mean 'cora'?"),
+        (["fit", "cora", "--epoch", "3"], "--epochs"),
+        (["fti", "cora"], "fit"),
+        (["fit", "sbm", "--perturbation-rate", "1.5"], "must be between 0 and 1. Got 1.5"),
+        (["fit", "sbm", "--order", "0"], "'order' parameter of TopoTER must be at least 1. Got 0"),
+        (["fit", "sbm", "--lr", "-1"], "must be a positive number. Got -1.0"),
+        (["fit", "sbm", "--encoder", "sgcc"], "Unknown encoder 'sgcc'. Did you mean 'sgc'?"),
+        (["fit", "sbm", "--device", "cuda:99"], "The device 'cuda:99' cannot be used here"),
+        (["fit", "sbm", "--features", "x.csv"], "--features"),
+        (["fit", "sbm", "-o", "no/such/folder/m.topoter"], "does not exist"),
+        (["evaluate", "node", "--dataset", "sbm", "--method", "topotr"], "Did you mean 'topoter'?"),
+        (["evaluate", "edges"], "Unknown task 'edges'"),
+        (["evaluate", "node", "--dataset", "sbm", "--seeds", "0"], "--seeds must be at least 1. Got 0"),
+        (["evaluate", "node", "--protocol", "test"], "Unknown protocol 'test'"),
+        (["reproduce", "node-clasification"], "Did you mean 'node-classification'?"),
+        (["evaluate", "node", "--dataset", "mutag"], "mutag"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_calls_exit_with_2(tmp_path, arguments, text):
+    assert text in fails(2, *arguments, cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_data_files_are_named(tmp_path):
+    line = fails(1, "fit", "pubmed", "--data-root", tmp_path)
+    assert "ind.pubmed.x" in line
+    assert str(tmp_path) in line
+
+
+def test_bad_files_exit_with_1(files, model, tmp_path):
+    out = ["-o", tmp_path / "m.topoter", "--quiet"]
+    assert "There is no file nothing.csv" in fails(1, "fit", "nothing.csv", *out)
+    rows = (files / "features.csv").read_text().splitlines()
+    cases = {
+        "nan": ([*rows[:3], "n2,nan," + rows[3].split(",", 2)[2], *rows[4:]], "line 4"),
+        "short": (rows[:-1], "n119"),
+    }
+    for name, (lines, text) in cases.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+        line = fails(1, "fit", files / "edges.csv", "--features", tmp_path / f"{name}.csv", *out)
+        assert text in line
+        assert f"{name}.csv" in line
+    np.save(tmp_path / "x.npy", np.zeros((7, 3), dtype=np.float32))
+    (tmp_path / "numbers.csv").write_text("0,1\n1,2\n2,9\n")
+    assert "9" in fails(1, "fit", tmp_path / "numbers.csv", "--features", tmp_path / "x.npy", *out)
+    (tmp_path / "loops.csv").write_text("1,1\n2,2\n")
+    assert "no topology to transform" in fails(1, "fit", tmp_path / "loops.csv", *out)
+    assert not (tmp_path / "m.topoter").exists()
+
+
+def test_damaged_and_foreign_models_exit_with_1(files, model, tmp_path):
+    arguments = [
+        files / "edges.csv",
+        "--features",
+        files / "features.csv",
+        "-o",
+        tmp_path / "z.npy",
+        "--quiet",
+    ]
+    assert "no file" in fails(1, "embed", tmp_path / "none.topoter", *arguments)
+    (tmp_path / "cut.topoter").write_bytes(model.read_bytes()[:-100])
+    assert "damaged" in fails(1, "embed", tmp_path / "cut.topoter", *arguments)
+    with safe_open(model, framework="pt") as file:
+        header = json.loads(file.metadata()["topoter"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    save_file(tensors, tmp_path / "old.topoter", metadata={"topoter": json.dumps({**header, "format": 0})})
+    assert "format version 0" in fails(1, "embed", tmp_path / "old.topoter", *arguments)
+    assert not (tmp_path / "z.npy").exists()
+
+
+def test_features_that_do_not_match_the_model_are_explained(files, model, tmp_path):
+    rows = [line.rsplit(",", 1)[0] for line in (files / "features.csv").read_text().splitlines()]
+    (tmp_path / "fewer.csv").write_text("\n".join(rows) + "\n")
+    line = fails(
+        1,
+        "embed",
+        model,
+        files / "edges.csv",
+        "--features",
+        tmp_path / "fewer.csv",
+        "-o",
+        tmp_path / "z.npy",
+        "--quiet",
+    )
+    assert "missing ['f5']" in line
+
+
+def test_outputs_that_cannot_be_written(files, model, tmp_path):
+    arguments = ["embed", model, files / "edges.csv", "--features", files / "features.csv", "--quiet", "-o"]
+    assert "does not exist" in fails(2, *arguments, tmp_path / "no" / "z.npy")
+    assert "parquet" in fails(2, *arguments, tmp_path / "z.xyz")
+    assert "it is a folder" in fails(2, *arguments, tmp_path)

@@ -1,0 +1,124 @@
+"""Every recipe loads, fits its method and runs; a stored run is taken over, a changed one is not."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from topoter import TopoTER
+from topoter.datasets import block_model, random_split
+from topoter.errors import DataError, UsageError
+from topoter.experiments.recipes import all_recipes, load_recipe, methods_of
+from topoter.experiments.runs import Run, execute, load_run, runs_of, save_run
+from topoter.experiments.sizes import model_sizes
+from topoter.experiments.tables import cell, markdown
+from topoter.tasks import node_classification
+
+NODE_RECIPES = [recipe for recipe in all_recipes() if recipe[0] == "node-classification"]
+
+
+@pytest.fixture(scope="module")
+def graph():
+    data = block_model(num_nodes=300, num_blocks=3, mean_degree=6.0, num_features=20, seed=1)
+    data.train_mask, data.val_mask, data.test_mask = random_split(data.y, seed=0, train_per_class=10, val_per_class=15)
+    return data
+
+
+def two_epochs(recipe):
+    parameters = {**recipe.parameters, "epochs": 2} if "epochs" in recipe.parameters else recipe.parameters
+    return dataclasses.replace(recipe, parameters=parameters)
+
+
+def test_every_method_has_recipes_for_the_papers_datasets():
+    assert set(methods_of("node-classification")) == set(node_classification.METHODS)
+    for method in node_classification.METHODS:
+        found = {dataset for _, name, dataset, _ in NODE_RECIPES if name == method}
+        assert found == {"cora", "citeseer", "pubmed", "default"}
+
+
+@pytest.mark.parametrize("which", NODE_RECIPES, ids=lambda which: "-".join(which[1:]))
+def test_every_recipe_runs_two_epochs(graph, which):
+    recipe = two_epochs(load_recipe(*which))
+    stored = execute(Run(recipe, "validation", 0), graph)
+    assert 0 <= stored["result"]["test"] <= 100
+    if "epochs" in recipe.parameters:
+        assert stored["result"]["epochs"] == 2
+
+
+def test_the_default_recipe_is_the_estimators_default():
+    defaults = TopoTER().get_params()
+    for name, value in load_recipe("node-classification", "topoter", "default").parameters.items():
+        assert defaults[name] == value, name
+
+
+def test_the_papers_settings_to_the_letter():
+    for dataset, rate, width in (("cora", 0.7, 512), ("citeseer", 0.4, 512), ("pubmed", 0.7, 256)):
+        parameters = load_recipe("node-classification", "topoter", dataset, "paper").parameters
+        assert parameters["perturbation_rate"] == rate
+        assert parameters["out_channels"] == width
+        assert (parameters["order"], parameters["learning_rate"], parameters["patience"]) == (2, 1e-4, 20)
+        assert parameters["negative_slope"] == 0.1
+        assert not parameters["scale_edges"]
+        assert not parameters["prior_bias"]
+
+
+def test_reference_rows_share_the_settings_of_topoter():
+    best = load_recipe("node-classification", "topoter", "citeseer", "best").parameters
+    assert load_recipe("node-classification", "propagated", "citeseer").parameters["order"] == best["order"]
+    random_init = load_recipe("node-classification", "random-init", "citeseer").parameters
+    assert random_init["out_channels"] == best["out_channels"]
+    assert "epochs" not in random_init
+
+
+def test_unknown_names_are_told_with_the_nearest():
+    with pytest.raises(UsageError, match="Did you mean 'topoter'"):
+        load_recipe("node-classification", "topotre", "cora")
+    with pytest.raises(UsageError, match="Did you mean 'best'"):
+        load_recipe("node-classification", "topoter", "cora", "bestt")
+
+
+def test_a_run_on_disk_is_taken_over_unless_its_parameters_changed(graph, tmp_path):
+    run = Run(load_recipe("node-classification", "propagated", "cora"), "validation", 0)
+    assert load_run(run, tmp_path) is None
+    save_run(run, execute(run, graph), tmp_path)
+    stored = load_run(run, tmp_path)
+    assert stored is not None
+    assert stored["versions"]["topoter"]
+    assert stored["seconds"] > 0
+    other = dataclasses.replace(run, recipe=dataclasses.replace(run.recipe, parameters={"order": 7}))
+    assert load_run(other, tmp_path) is None
+    run.path(tmp_path).write_text("{", encoding="utf-8")
+    with pytest.raises(DataError, match="damaged"):
+        load_run(run, tmp_path)
+
+
+def test_runs_are_plain_json(graph):
+    run = Run(two_epochs(load_recipe("node-classification", "topoter", "cora", "best")), "validation", 4)
+    stored = json.loads(json.dumps(execute(run, graph)))
+    assert stored["seed"] == 4
+    assert len(stored["losses"]) == 2
+    assert stored["result"]["prior_entropy"] > 0
+    assert len(stored["result"]["accuracy_by_type"]) == 4
+
+
+def test_the_table_keeps_the_authors_protocol_in_a_column_of_its_own(graph):
+    recipe = two_epochs(load_recipe("node-classification", "topoter", "cora", "paper"))
+    cells = [
+        cell(recipe, protocol, [execute(run, graph) for run in runs_of(recipe, protocol, 2)])
+        for protocol in ("validation", "paper")
+    ]
+    assert len(cells[0].runs) == 2
+    assert len(cells[1].runs) == 50
+    header, _, row = markdown(cells, ["cora"]).strip().splitlines()
+    assert header == "| method | cora, ours | cora, ours, selects on test | cora, paper |"
+    assert row.endswith("| 83.7 ± 0.3 |")
+    assert row.startswith("| topoter (paper) |")
+
+
+def test_model_sizes_are_counted_not_copied():
+    sizes = {size["method"]: size for size in model_sizes()}
+    assert sizes["topoter"]["ours"] == sizes["topoter"]["paper"] == 736_260
+    assert sizes["dgi"]["ours"] == sizes["dgi"]["paper"] - 1
+    assert {size["method"]: size["ours"] for size in model_sizes(num_features=10)}["topoter"] == 10 * 512 + 512 + 2052

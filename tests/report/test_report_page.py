@@ -1,0 +1,112 @@
+"""The page: nothing unescaped, nothing loaded, written whole."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from report_samples import HOSTILE, demo_arguments
+
+from topoter.errors import UsageError
+from topoter.report import Html, Page, Section, code_block, write_demo_report
+from topoter.report.markup import data_script, escape
+from topoter.report.page import SCRIPTS
+
+
+class Outline(HTMLParser):
+    """Headings, ids, and every attribute that could make a browser fetch something."""
+
+    LOADING = ("src", "href", "srcset", "action", "data", "poster", "xlink:href")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.levels: list[int] = []
+        self.ids: list[str] = []
+        self.loads: list[str] = []
+        self.scripts = 0
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        self.scripts += tag == "script"
+        if re.fullmatch("h[1-6]", tag):
+            self.levels.append(int(tag[1]))
+        self.ids += [value for name, value in attrs if name == "id"]
+        self.loads += [value for name, value in attrs if name in self.LOADING]
+
+
+def test_hostile_text_is_never_markup(demo_page: Path) -> None:
+    text = demo_page.read_text(encoding="utf-8")
+    assert HOSTILE not in text
+    assert text.count("&lt;script&gt;alert(1)") > 5
+    assert Outline(text).scripts == 4  # two line charts' data, the map's data, the program
+
+
+def test_page_loads_nothing(demo_page: Path) -> None:
+    text = demo_page.read_text(encoding="utf-8")
+    assert not re.search(r"https?://|url\(|@import|fetch\(|XMLHttpRequest", text)
+    assert all(target == "data:," or target.startswith("#") for target in Outline(text).loads)
+    assert "default-src 'none'" in text
+
+
+def test_headings_descend_one_level_at_a_time_and_ids_are_unique(demo_page: Path) -> None:
+    outline = Outline(demo_page.read_text(encoding="utf-8"))
+    assert outline.levels[0] == 1
+    assert outline.levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in zip(outline.levels, outline.levels[1:]))
+    assert len(set(outline.ids)) == len(outline.ids)
+
+
+def test_sections_of_one_title_get_ids_of_their_own() -> None:
+    page = Page("t").add(Section("Same")).add(Section("same")).add(Section("é"))
+    assert Outline(page.render()).ids[::2] == ["same", "same-2", "section"]
+
+
+def test_data_cannot_end_its_script_and_survives_the_trip() -> None:
+    value = {"a": "</script><!--", "b": [1.5, float("nan")], "c": "&\u2028"}
+    text = data_script(value)
+    inner = text.removeprefix('<script type="application/json">').removesuffix("</script>")
+    assert not set("<>&\u2028") & set(inner)
+    assert json.loads(inner) == {"a": "</script><!--", "b": [1.5, None], "c": "&\u2028"}
+
+
+def test_text_is_escaped_when_added_to_markup_and_markup_is_not() -> None:
+    assert Html("<b>") + "<i>" == "<b>&lt;i&gt;"
+    assert isinstance(Html("<b>") + "x", Html)
+    assert escape(Html("<b>")) == "<b>"
+    assert escape("\"'") == "&quot;&#x27;"
+    assert "<p>a &lt; b</p>" in Section("s").add("a < b").render("s")
+    assert "&lt;x&gt;" in code_block(["<x>"])
+
+
+def test_assets_of_the_page_are_inlined() -> None:
+    text = Page("t").render()
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
+    assert len(SCRIPTS) == 3
+    assert all(marker in text for marker in ("compareCells", "function lineChart", "function scatter"))
+
+
+def test_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="does not exist"):
+        Page("t").write(tmp_path / "missing" / "r.html")
+    Page("t").write(tmp_path / "r.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
+
+
+def test_demo_page_tells_the_result_and_the_same_every_time(demo_page: Path, tmp_path: Path) -> None:
+    text = demo_page.read_text(encoding="utf-8")
+    assert "<strong>83.3 ± 0.4 %</strong>" in text
+    assert "0.8 points above the best of the other rows (propagated, 82.5 %)" in text
+    assert "entropy of the prior: 1.304" in text
+    write_demo_report(tmp_path / "again.html", **demo_arguments())
+    assert (tmp_path / "again.html").read_text(encoding="utf-8") == text
+
+
+def test_demo_page_leaves_out_what_is_not_there(tmp_path: Path) -> None:
+    rows = [{"method": "raw", "val_mean": 50.0, "val_std": None, "test_mean": 51.0, "test_std": None}]
+    write_demo_report(tmp_path / "r.html", **demo_arguments(rows=rows, history=[], z2d=None))
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "What the training learned" not in text
+    assert "<canvas" not in text
+    assert "Paper</" not in text

@@ -1,0 +1,74 @@
+"""Tables: what a cell sorts by, and how it compares."""
+
+import pytest
+
+from topoter.errors import UsageError
+from topoter.report import Cell, Mark, Table, compare, facts, mean_and_deviation
+from topoter.report.tables import MISSING, sort_key
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("83.4 ± 0.3", 83.4),
+        ("736,260", 736260.0),
+        ("\N{MINUS SIGN}0.4", -0.4),
+        ("+1.2", 1.2),
+        ("2e-4", 2e-4),
+        ("12 s", 12.0),
+        ("7 %", 7.0),
+        (".5", 0.5),
+        (MISSING, None),
+        ("", None),
+        ("sgc", None),
+        ("e5", None),
+        ("1.2.3", None),
+        ("12 monkeys", None),
+    ],
+)
+def test_sort_key_is_the_number_a_text_starts_with(text: str, key: float | None) -> None:
+    assert sort_key(text) == key
+
+
+def test_a_column_is_numeric_if_all_but_its_gaps_are() -> None:
+    html = Table(["m", "v", "w"], [["a", "83.4 ± 0.3", "1"], ["b", None, "x"]]).html()
+    assert '<td class="number" data-sort="83.4">83.4 ± 0.3</td>' in html
+    assert '<td class="number" data-gap="">' + MISSING in html
+    assert "<td>1</td>" in html
+    assert html.count('scope="row"') == 2
+
+
+def test_numbers_are_shown_short_and_sorted_by_their_full_value() -> None:
+    html = Table(["m", "n", "x"], [["a", 19717, 0.123456]]).html()
+    assert 'data-sort="19717.0">19,717<' in html
+    assert 'data-sort="0.123456">0.1235<' in html
+
+
+def test_marks_have_a_sign_and_a_word_and_a_legend_of_those_used() -> None:
+    html = Table(["m", "v"], [["a", Cell("1.0", mark=Mark.WORSE)], ["b", Cell("2.0", strong=True)]]).html()
+    assert html.count("▼") == 2
+    assert html.count(">worse</span>") == 1
+    assert "▲" not in html
+    assert "<strong>2.0</strong>" in html
+
+
+def test_a_difference_up_to_the_larger_deviation_is_none() -> None:
+    assert compare(83.3, 0.4, 83.7, 0.3) is Mark.WITHIN
+    assert compare(83.2, 0.4, 83.7, 0.3) is Mark.WORSE
+    assert compare(84.2, None, 83.7, None) is Mark.BETTER
+
+
+def test_mean_and_deviation_as_text() -> None:
+    assert mean_and_deviation(83.44, 0.26) == "83.4 ± 0.3"
+    assert mean_and_deviation(83.44) == "83.4"
+    assert mean_and_deviation(None) == MISSING
+    assert mean_and_deviation(float("nan"), 1.0) == MISSING
+
+
+def test_a_row_of_another_length_is_refused() -> None:
+    with pytest.raises(UsageError, match="2 columns got a row of 1"):
+        Table(["a", "b"], [["x"]])
+
+
+def test_facts_name_what_is_none() -> None:
+    assert "<dt>patience</dt><dd>none</dd>" in facts({"patience": None})

@@ -1,0 +1,131 @@
+"""Node classification: the probe is right, and test labels influence nothing but the reported score."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from topoter.datasets import block_model, random_split
+from topoter.errors import DataError, UsageError
+from topoter.tasks import node_classification, probe
+from topoter.tasks.paper_protocol import score_as_the_authors
+from topoter.tasks.probe import Split, fit_probe
+
+SMALL = {"out_channels": 16, "epochs": 12, "patience": None}
+PEER = {"out_channels": 16, "epochs": 8}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    data = block_model(num_nodes=400, num_blocks=4, mean_degree=8.0, num_features=24, seed=3, noise=1.5)
+    data.train_mask, data.val_mask, data.test_mask = random_split(data.y, seed=0, train_per_class=10, val_per_class=20)
+    return data
+
+
+def with_permuted_test_labels(data):
+    changed = data.clone()
+    test = data.test_mask.nonzero().view(-1)
+    order = torch.randperm(test.numel(), generator=torch.Generator().manual_seed(1))
+    changed.y = data.y.clone()
+    changed.y[test] = data.y[test[order]]
+    return changed
+
+
+@pytest.mark.parametrize("method", node_classification.METHODS)
+def test_test_labels_influence_nothing_but_the_reported_score(graph, method):
+    parameters = {"topoter": SMALL, "random-init": SMALL, "raw": {}, "propagated": {}}.get(method, PEER)
+    permuted = with_permuted_test_labels(graph)
+    before = node_classification.embed(graph, method, parameters, seed=0)
+    after = node_classification.embed(permuted, method, parameters, seed=0)
+    np.testing.assert_array_equal(before.z, after.z)  # no weight
+    assert before.losses == after.losses  # no epoch count
+    a, b = node_classification.score(before, graph), node_classification.score(after, permuted)
+    assert {key: a[key] for key in ("val", "scaling", "penalty")} == {
+        key: b[key] for key in ("val", "scaling", "penalty")
+    }  # no choice
+    assert a["test"] != b["test"]  # but the score is another one, so the labels did change
+
+
+def test_methods_see_no_labels(graph, monkeypatch):
+    seen = {}
+    monkeypatch.setitem(node_classification.METHODS, "raw", lambda data, *_: seen.update(keys=set(data.keys())) or None)
+    node_classification.embed(graph, "raw", {}, seed=0)
+    assert seen["keys"] == {"x", "edge_index", "name"} & seen["keys"] | {"x", "edge_index"}
+    assert not seen["keys"] & {"y", "train_mask", "val_mask", "test_mask"}
+
+
+@pytest.mark.parametrize("method", ["topoter", "dgi", "gae", "vgae"])
+def test_a_seed_gives_the_same_embedding_and_another_seed_another(graph, method):
+    parameters = SMALL if method == "topoter" else PEER
+    state = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    first, again, other = (node_classification.embed(graph, method, parameters, seed=seed).z for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 1e-3
+    assert torch.equal(state[0], torch.random.get_rng_state())
+    assert (state[1] == np.random.get_state()[1]).all()  # noqa: NPY002
+
+
+@pytest.mark.parametrize("method", ["dgi", "gae", "vgae"])
+def test_peers_learn(graph, method):
+    embedding = node_classification.embed(graph, method, {"out_channels": 32, "epochs": 60}, seed=0)
+    assert np.mean(embedding.losses[-5:]) < 0.95 * embedding.losses[0]
+    assert node_classification.score(embedding, graph)["test"] > 60
+
+
+def test_propagated_is_the_dense_formula(graph):
+    n = graph.num_nodes
+    a = torch.eye(n)
+    a[graph.edge_index[0], graph.edge_index[1]] = 1
+    a[graph.edge_index[1], graph.edge_index[0]] = 1
+    scale = a.sum(1).rsqrt()
+    expected = torch.linalg.matrix_power(scale[:, None] * a * scale, 3) @ graph.x
+    z = node_classification.embed(graph, "propagated", {"order": 3}, seed=0).z
+    np.testing.assert_allclose(z, expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_the_probe_chooses_as_an_exhaustive_search_would(graph):
+    """Also: looking only at the span of the training rows changes no prediction."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(400, 90)) + np.eye(4)[graph.y.numpy()] @ rng.normal(size=(4, 90))
+    split, y = node_classification.split_of(graph), graph.y.numpy()
+    scores = []
+    for name, scale in probe.SCALINGS.items():
+        for penalty in probe.PENALTIES:
+            model = LogisticRegression(C=penalty, max_iter=2000).fit(scale(z)[split.train], y[split.train])
+            right = model.predict(scale(z)) == y
+            scores.append((right[split.val].mean(), right[split.test].mean(), name, penalty))
+    val, test, scaling, penalty = max(scores, key=lambda item: item[0])
+    result = fit_probe(z, y, split)
+    assert (result.scaling, result.penalty) == (scaling, penalty)
+    assert result.val == pytest.approx(100 * val)
+    assert result.test == pytest.approx(100 * test, abs=0.5)
+
+
+def test_constant_embeddings_score_as_guessing_does(graph):
+    result = fit_probe(np.ones((400, 3)), graph.y.numpy(), node_classification.split_of(graph))
+    assert result.test < 40
+
+
+def test_the_authors_protocol_does_select_on_test(graph):
+    """The mark on its numbers is earned: other test labels choose another number of epochs."""
+    z = node_classification.embed(graph, "raw", {}, seed=0).z
+    split = node_classification.split_of(graph)
+    honest = score_as_the_authors(z, graph.y.numpy(), split, restarts=3, seed=0)
+    permuted = with_permuted_test_labels(graph)
+    fooled = score_as_the_authors(z, permuted.y.numpy(), split, restarts=3, seed=0)
+    assert len(honest.test) == 3
+    assert honest.epochs != fooled.epochs
+
+
+def test_clear_errors(graph):
+    with pytest.raises(UsageError, match=r"Unknown method 'topotr'\. Did you mean 'topoter'\?"):
+        node_classification.embed(graph, "topotr", {}, seed=0)
+    unlabelled = graph.clone()
+    del unlabelled.train_mask
+    with pytest.raises(DataError, match="no labels or no split"):
+        node_classification.split_of(unlabelled)
+    one_class = Split(np.array([0, 1]), np.array([2]), np.array([3]))
+    with pytest.raises(DataError, match="single class"):
+        fit_probe(np.eye(4), np.zeros(4, dtype=int), one_class)

@@ -1,0 +1,113 @@
+"""Kernels: the switch between compiled and plain, the sparse product, the schedule of the pair decoder."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement, pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from dense_oracle import dense_adjacency, dense_propagation, random_graph
+from topoter.adjacency import _symmetric_csr_plain
+from topoter.errors import UsageError
+from topoter.kernels import active, mode, use_compiled
+from topoter.kernels.adjacency import symmetric_csr
+from topoter.kernels.pair_decoder import _exp, _tournament
+from topoter.kernels.sparse import SparseOperator, multiply, multiply_plain
+
+
+def test_the_environment_switches_the_compiled_kernels_off(monkeypatch):
+    monkeypatch.delenv("TOPOTER_KERNELS", raising=False)
+    assert mode() == "fast"
+    assert use_compiled(torch.empty(0))
+    assert not use_compiled(torch.empty(0, dtype=torch.float64))
+    assert not use_compiled(torch.empty(0, device="meta"))
+    assert all("plain" not in path for path in active().values())
+    monkeypatch.setenv("TOPOTER_KERNELS", "plain")
+    assert mode() == "plain"
+    assert not use_compiled(torch.empty(0))
+    assert all("plain PyTorch" in path for path in active().values())
+
+
+def test_an_unknown_switch_is_refused(monkeypatch):
+    monkeypatch.setenv("TOPOTER_KERNELS", "slow")
+    with pytest.raises(UsageError, match=r"TOPOTER_KERNELS must be one of fast, plain\. Got 'slow' instead\."):
+        mode()
+
+
+@pytest.mark.parametrize("threads", range(1, 9))
+def test_every_two_blocks_meet_once_and_no_block_plays_twice_in_a_round(threads):
+    match, starts = _tournament(threads)
+    blocks = match.shape[0]
+    assert blocks == (1 if threads == 1 else 2 * threads)
+    assert (match == match.T).all()
+    pairings = list(combinations_with_replacement(range(blocks), 2))
+    # Every match is one pairing of blocks, and every pairing has its match.
+    number = {int(match[a, b]): (a, b) for a, b in pairings}
+    assert sorted(number) == list(range(len(pairings))) == list(range(int(starts[-1])))
+    for first, last in pairwise(starts.tolist()):
+        playing = [block for m in range(first, last) for block in set(number[m])]
+        assert len(playing) == len(set(playing))
+        assert last - first <= blocks
+
+
+def test_the_exponential_of_the_kernel_is_right_to_float32_precision():
+    x = np.linspace(-87, 0, 2000).astype(np.float32)
+    found = np.array([_exp(value) for value in x], dtype=np.float64)
+    np.testing.assert_allclose(found, np.exp(x.astype(np.float64)), rtol=1e-5)
+    near = x > -20  # the argument's own rounding grows with it
+    np.testing.assert_allclose(found[near], np.exp(x[near].astype(np.float64)), rtol=2e-6)
+    assert _exp(np.float32(0)) == 1
+    assert 0 <= _exp(np.float32(-1e30)) < 1e-37
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("self_loops", [False, True])
+def test_both_builders_of_the_matrix_agree(weighted, self_loops):
+    graph = random_graph(30, 0.2, 0, weighted=weighted)
+    a = dense_adjacency(graph)
+    expected = dense_propagation(a) if self_loops else a
+    for build in (symmetric_csr, _symmetric_csr_plain):
+        indptr, indices, values = build(graph.edges, graph.weight, 30, self_loops)
+        found = torch.zeros(30, 30, dtype=torch.float64)
+        for row in range(30):
+            for entry in range(int(indptr[row]), int(indptr[row + 1])):
+                found[row, indices[entry]] += values[entry]
+        assert indices.dtype == torch.int32
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (7, 3, 5), (40, 90, 33), (5, 0, 4)])
+def test_the_sparse_product_equals_the_dense_one(shape):
+    rows, columns, width = shape
+    generator = torch.Generator().manual_seed(0)
+    dense = torch.randn(rows, columns, generator=generator)
+    dense *= torch.rand(rows, columns, generator=generator) < 0.2
+    right = torch.randn(width, columns, generator=generator).t()  # not contiguous, as a transposed weight is
+    operator = SparseOperator.from_dense(dense)
+    assert operator.shape == (rows, columns)
+    for product in (multiply(operator, right), multiply_plain(operator, right)):
+        torch.testing.assert_close(product, dense @ right, rtol=1e-5, atol=1e-6)
+
+
+def test_gradcheck_of_the_sparse_product():
+    generator = torch.Generator().manual_seed(0)
+    dense = torch.randn(6, 4, generator=generator).double() * (torch.rand(6, 4, generator=generator) < 0.5)
+    operator = SparseOperator.from_dense(dense)
+    right = torch.randn(4, 3, generator=generator).double().requires_grad_()
+    assert torch.autograd.gradcheck(lambda right: operator @ right, (right,))
+
+
+def test_the_sparse_product_is_the_same_on_one_and_two_threads():
+    graph = random_graph(50, 0.2, 0)
+    h = torch.randn(50, 9, generator=torch.Generator().manual_seed(0))
+    threads = torch.get_num_threads()
+    try:
+        products = []
+        for number in (1, 2):
+            torch.set_num_threads(number)
+            products.append(graph.normalized @ h)
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(*products)
