@@ -125,7 +125,7 @@ def test_without_patience_training_runs_to_the_end():
 
 
 def test_the_weights_left_are_those_that_had_the_lowest_loss():
-    settings = TrainingSettings(epochs=20, patience=None, learning_rate=0.3)  # so large that the loss jumps
+    settings = TrainingSettings(epochs=20, patience=None, learning_rate=1.0)  # so large that the loss jumps
     state = start(settings)
     # What each epoch started from: weights, and the state of the generator.
     started = [(weights(state), state.generator.get_state())]
@@ -248,8 +248,8 @@ def test_training_does_not_touch_the_global_random_state():
             "The 'perturbation_rate' parameter of TopoTER must be between 0 and 1. Got -0.1 instead.",
         ),
         ({"sampler": "bernouli"}, "Unknown sampler 'bernouli'. Did you mean 'bernoulli'?"),
-        ({"epochs": -1}, "The 'epochs' parameter of TopoTER must be 0 or more. Got -1 instead."),
-        ({"patience": 0}, "The 'patience' parameter of TopoTER must be at least 1, or None. Got 0 instead."),
+        ({"epochs": -1}, "The 'epochs' parameter of TopoTER must be a whole number, at least 0. Got -1 instead."),
+        ({"patience": 0}, "The 'patience' parameter of TopoTER must be a whole number, at least 1. Got 0 instead."),
         (
             {"learning_rate": 0.0},
             "The 'learning_rate' parameter of TopoTER must be a positive number. Got 0.0 instead.",

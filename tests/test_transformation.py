@@ -283,12 +283,10 @@ def test_paired_couples_each_edge_with_a_pair_at_its_left_end_under_one_coin():
     assert scipy.stats.binomtest(flipped, 180, 0.5).pvalue > 0.001
 
 
-# Not strict: which of two threads writes last is a matter of luck.
-@pytest.mark.xfail(reason="two edges may draw the same pair; which coin it gets depends on the threads")
 def test_paired_is_repeatable_on_several_threads():
-    ends = torch.randint(3000, (2, 200_000), generator=seeded())
-    ends[0] %= 150
-    graph, _ = Adjacency.from_edge_index(ends, 3000)
+    ends = torch.randint(1500, (2, 50_000), generator=seeded())
+    ends[0] %= 75
+    graph, _ = Adjacency.from_edge_index(ends, 1500)
     torch.set_num_threads(2)
     try:
         first, *others = (paired(graph, 0.5, seeded()).pair_type for _ in range(4))
@@ -305,7 +303,6 @@ def test_paired_leaves_an_edge_without_partner_where_there_is_none():
     assert as_set(paired(STAR, 0.5, seeded()).pairs) == as_set(STAR.edges)
 
 
-@pytest.mark.xfail(strict=True, reason="replace_edges leaves the edges of A~ unsorted, so its pair space hits edges")
 def test_a_transformed_graph_can_be_transformed_again():
     for seed in range(5):
         once = exact(SPARSE, 0.5, seeded(seed)).adjacency_t

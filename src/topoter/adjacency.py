@@ -122,12 +122,28 @@ class Adjacency:
         indptr, indices, values = build(self.edges, self.weight, self.num_nodes, self_loops)
         return SparseOperator(indptr, indices, values, self.num_nodes)
 
+    @cached_property
+    def keys(self) -> Tensor:
+        """One number per edge, i * N + j; increasing."""
+        return self.edges[0] * self.num_nodes + self.edges[1]
+
     def replace_edges(self, kept: Tensor, added: Tensor) -> Adjacency:
-        """A~: the edges where `kept` [M] is true, and the `added` pairs [2, K] with weight 1."""
+        """A~: the edges where `kept` [M] is true, and the `added` pairs [2, K] (sorted) with weight 1.
+
+        Both lists are sorted, so they are merged: each added pair goes behind the kept edges before it.
+        """
+        added_keys = added[0] * self.num_nodes + added[1]
+        place = torch.searchsorted(self.keys[kept], added_keys)
+        place += torch.arange(place.numel(), device=place.device)
+        is_added = torch.zeros(int(kept.sum()) + place.numel(), dtype=torch.bool, device=place.device)
+        is_added[place] = True
+        edges = self.edges.new_empty(2, is_added.numel())
+        edges[:, is_added], edges[:, ~is_added] = added, self.edges[:, kept]
         weight = None
         if self.weight is not None:
-            weight = torch.cat([self.weight[kept], self.weight.new_ones(added.size(1))])
-        return Adjacency(torch.cat([self.edges[:, kept], added], dim=1), self.num_nodes, weight, self.ptr)
+            weight = self.weight.new_ones(is_added.numel())
+            weight[~is_added] = self.weight[kept]
+        return Adjacency(edges, self.num_nodes, weight, self.ptr)
 
     def to(self, device: torch.device | str) -> Adjacency:
         moved = [None if tensor is None else tensor.to(device) for tensor in (self.weight, self.ptr)]

@@ -74,9 +74,12 @@ class TransformationDecoder(nn.Module):
 
     @torch.no_grad()
     def start_at_prior(self, perturbation_rate: float) -> None:
-        """Set the last bias to the log share of each type, so that training starts at the prior's entropy."""
-        share = type_prior(perturbation_rate)
-        self.layers[-1].bias.copy_(share.clamp(min=1e-3).log())
+        """Set the last bias so that a pair whose representations do not change gets the log share of each type."""
+        last = self.layers[-1]
+        last.bias.zero_()
+        no_change = torch.zeros(2, self.layers[0].in_features)
+        logits = self(no_change, torch.tensor([[0], [1]]))[0]
+        last.bias.copy_(type_prior(perturbation_rate).clamp(min=1e-3).log() - logits)
 
 
 def type_prior(perturbation_rate: float) -> Tensor:

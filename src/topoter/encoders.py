@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from topoter.adjacency import Adjacency
-from topoter.errors import UsageError, invalid_parameter, unknown_name
+from topoter.errors import UsageError, unknown_name, whole_number
 from topoter.kernels.sparse import SparseOperator
 
 Features = Tensor | SparseOperator
@@ -186,10 +186,15 @@ class ModuleEncoder(Encoder):
         return x
 
     def propagate(self, signal: Tensor, adjacency: Adjacency) -> Tensor:
-        if adjacency.weight is not None and "edge_weight" in inspect.signature(self.module.forward).parameters:
-            h: Tensor = self.module(signal, adjacency.edge_index, edge_weight=adjacency.edge_weight)
+        if adjacency.weight is None:
+            h: Tensor = self.module(signal, adjacency.edge_index)
+        elif "edge_weight" in inspect.signature(self.module.forward).parameters:
+            h = self.module(signal, adjacency.edge_index, edge_weight=adjacency.edge_weight)
         else:
-            h = self.module(signal, adjacency.edge_index)
+            raise UsageError(
+                f"The graph has edge weights, but {type(self.module).__name__}.forward takes no edge_weight: "
+                "drop the weights or pass an encoder that uses them."
+            )
         return h
 
 
@@ -209,9 +214,11 @@ def build_encoder(
     """An encoder by its name, taking of these parameters those it has."""
     if name not in ENCODERS:
         raise unknown_name("encoder", name, ENCODERS)
-    for parameter, value in (("out_channels", out_channels), ("order", order), ("num_layers", num_layers)):
-        if value < 1:
-            raise invalid_parameter(parameter, "TopoTER", "at least 1", value)
+    out_channels, hidden_channels = (
+        whole_number("out_channels", out_channels, 1),
+        whole_number("hidden_channels", hidden_channels, 1),
+    )
+    order, num_layers = whole_number("order", order, 1), whole_number("num_layers", num_layers, 1)
     if name == "gin":
         return GIN(in_channels, hidden_channels, num_layers)
     if name == "gcn":

@@ -7,6 +7,7 @@ what is not one of these, that is, for a defect of topoter itself.
 from __future__ import annotations
 
 import difflib
+import operator
 from collections.abc import Iterable
 
 
@@ -33,6 +34,17 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     close = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.5)
     hint = f"Did you mean {by_lower[close[0]]!r}?" if close else f"Known: {', '.join(names)}."
     return UsageError(f"Unknown {kind} {name!r}. {hint}")
+
+
+def whole_number(name: str, value: object, least: int) -> int:
+    """The parameter as a plain int (NumPy's integers are welcome), or the error that says what it must be."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise invalid_parameter(name, "TopoTER", f"a whole number, at least {least}", value)
+    return number
 
 
 def invalid_parameter(name: str, caller: str, constraint: str, value: object) -> UsageError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from topoter.adjacency import Adjacency, Cleaning
 from topoter.checkpoint import load_checkpoint, load_weights, save_checkpoint
 from topoter.decoder import TransformationDecoder
 from topoter.encoders import Encoder, ModuleEncoder, build_encoder
-from topoter.errors import DataError, UsageError, invalid_parameter
+from topoter.errors import DataError, UsageError, invalid_parameter, whole_number
 from topoter.features import prepare_features
 from topoter.graphs import as_data
 from topoter.model import TopoTERModel
@@ -33,7 +34,8 @@ class TopoTER(TransformerMixin, BaseEstimator):
         encoder: "sgc", "gcn", "gin", or any PyG module `module(x, edge_index) -> [N, F]`.
         order: k, how many hops an SGC layer aggregates.
         out_channels: F, the width of the embedding.
-        num_layers, hidden_channels: depth of the encoder and its width before the last layer.
+        num_layers, hidden_channels: depth of the encoder and its width before the last layer; "gin" concatenates
+            its layers, so its embedding is num_layers * hidden_channels wide and `out_channels` is not used.
         negative_slope: of the LeakyReLU after every SGC layer; 1 is no activation, as in the paper's equations, 0.1
             what its experiments use.
         perturbation_rate: r, the share of connected pairs removed, and as many disconnected ones connected.
@@ -107,7 +109,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
         """A new training state and what to train on; `fit` is start, `pretrain`, `finish`."""
         settings = self.settings()
         settings.check()
-        generator = torch.Generator().manual_seed(self.random_state)
+        generator = torch.Generator().manual_seed(whole_number("random_state", self.random_state, 0))
         self._remember_features(data)
         batch, self.cleaning_ = self._batch(data)
         model = self._build(int(data.x.size(1)), generator, batch).to(self._device())
@@ -197,7 +199,8 @@ class TopoTER(TransformerMixin, BaseEstimator):
 
     def _plain_parameters(self) -> dict[str, Any]:
         skipped = {"on_epoch", "device"}
-        return {name: value for name, value in self.get_params(deep=False).items() if name not in skipped}
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in skipped}
+        return {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
 
     def _device(self) -> torch.device:
         try:
@@ -208,7 +211,9 @@ class TopoTER(TransformerMixin, BaseEstimator):
         return device
 
     def _batch(self, data: Data) -> tuple[Batch, Cleaning]:
-        adjacency, cleaning = Adjacency.from_edge_index(data.edge_index, data.num_nodes, data.get("edge_weight"))
+        adjacency, cleaning = Adjacency.from_edge_index(
+            data.edge_index, data.num_nodes, data.get("edge_weight"), data.get("ptr")
+        )
         device = self._device()
         dense = not isinstance(self.encoder, str)
         features = prepare_features(data.x, self.feature_scaling, device=device, dense=dense)
@@ -241,7 +246,8 @@ class TopoTER(TransformerMixin, BaseEstimator):
             raise invalid_parameter("encoder", "TopoTER", "a name or a torch module", module)
         assert batch is not None, "a model with a module of the user's own is never loaded from a file"
         features, adjacency = batch
-        probe = ModuleEncoder(module, 0).to(self._device())
+        module = copy.deepcopy(module)  # the parameter itself stays as the user made it, for the next fit
+        probe = ModuleEncoder(module, 0).to(self._device()).eval()
         with torch.no_grad():
             h = probe(features, adjacency)
         if h.dim() != 2 or h.size(0) != adjacency.num_nodes:

@@ -16,7 +16,7 @@ SPARSE_DENSITY = 0.06
 
 
 def _rows_sum_to_one(x: Tensor) -> Tensor:
-    return x / x.sum(dim=1, keepdim=True).clamp(min=1e-12)
+    return torch.nn.functional.normalize(x, p=1, dim=1)  # absolute values: a sum may be zero or negative
 
 
 def _rows_of_unit_length(x: Tensor) -> Tensor:

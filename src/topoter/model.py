@@ -26,10 +26,12 @@ class TopoTERModel(nn.Module):
 
     def delta(self, x: Features, transformation: TopologyTransformation) -> Tensor:
         """dH, the change of every node's representation, [N, F]."""
-        signal = self.encoder.project(x)  # X W, the same for both graphs
-        h = self.encoder.propagate(signal, transformation.adjacency)  # H  = E(X, A)    [N, F]
-        h_t = self.encoder.propagate(signal, transformation.adjacency_t)  # H~ = E(X, A~)   [N, F]
-        return h_t - h  # dH              [N, F]
+        # fmt: off
+        signal = self.encoder.project(x)                                    # X W, the same for both graphs
+        h   = self.encoder.propagate(signal, transformation.adjacency)      # H  = E(X, A)    [N, F]
+        h_t = self.encoder.propagate(signal, transformation.adjacency_t)    # H~ = E(X, A~)   [N, F]
+        return h_t - h                                                      # dH              [N, F]
+        # fmt: on
 
     def forward(self, x: Features, transformation: TopologyTransformation) -> Tensor:
         """The logits of the four types for every pair, [P, 4]."""

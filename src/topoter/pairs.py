@@ -75,7 +75,7 @@ def sample_distinct(first: Tensor, size: Tensor, count: Tensor, generator: torch
         # A few more than missing, because some will repeat.
         extra = missing + missing // 8 + 4 * (missing > 0)
         group = torch.repeat_interleave(extra)
-        drawn = first[group] + _random_below(size[group], generator)
+        drawn = first[group] + random_below(size[group], generator)
         chosen = torch.unique(torch.cat([chosen, drawn]))
         group = _stretch_of(chosen, first)
         missing = (wanted - torch.bincount(group, minlength=wanted.numel())).clamp(min=0)
@@ -92,7 +92,7 @@ def sample_distinct(first: Tensor, size: Tensor, count: Tensor, generator: torch
     return torch.sort(torch.cat([chosen[~of_inverted], left])).values
 
 
-def _random_below(limit: Tensor, generator: torch.Generator) -> Tensor:
+def random_below(limit: Tensor, generator: torch.Generator) -> Tensor:
     """A uniform integer below each limit (limits are below 2^53, so a double holds every one exactly)."""
     return (torch.rand(limit.numel(), dtype=torch.float64, generator=generator) * limit).long().minimum(limit - 1)
 

@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from topoter.adjacency import Adjacency
 from topoter.decoder import entropy_of_types
 from topoter.encoders import Features
-from topoter.errors import TopoterError, invalid_parameter, unknown_name
+from topoter.errors import DataError, TopoterError, invalid_parameter, unknown_name, whole_number
 from topoter.model import TopoTERModel
 from topoter.transformation import SAMPLERS, check_transformable
 
@@ -45,18 +46,21 @@ class TrainingSettings:
 
     def check(self) -> None:
         """Raise for the first value out of its range."""
-        if not 0 <= self.perturbation_rate <= 1:
+        if not _within(self.perturbation_rate, 0, 1):
             raise invalid_parameter("perturbation_rate", "TopoTER", "between 0 and 1", self.perturbation_rate)
         if self.sampler not in SAMPLERS:
             raise unknown_name("sampler", self.sampler, SAMPLERS)
-        if self.epochs < 0:
-            raise invalid_parameter("epochs", "TopoTER", "0 or more", self.epochs)
-        if self.patience is not None and self.patience < 1:
-            raise invalid_parameter("patience", "TopoTER", "at least 1, or None", self.patience)
-        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
+        whole_number("epochs", self.epochs, 0)
+        if self.patience is not None:
+            whole_number("patience", self.patience, 1)
+        if not _within(self.learning_rate, 1e-12, 1e12):
             raise invalid_parameter("learning_rate", "TopoTER", "a positive number", self.learning_rate)
-        if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
+        if not _within(self.weight_decay, 0, 1e12):
             raise invalid_parameter("weight_decay", "TopoTER", "0 or more", self.weight_decay)
+
+
+def _within(value: object, low: float, high: float) -> bool:
+    return isinstance(value, (int, float, np.number)) and low <= float(value) <= high
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,13 @@ class TrainingState:
 
     def restore(self, tensors: dict[str, Tensor], scalars: dict) -> None:
         """Take over a saved state; names and shapes must be exactly those of this model."""
+        try:
+            self._restore(tensors, scalars)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            raise DataError(f"The saved training state does not fit this model ({reason}). Start anew.") from error
+
+    def _restore(self, tensors: dict[str, Tensor], scalars: dict) -> None:
         groups: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "adam": {}}
         for name, tensor in tensors.items():
             prefix, _, rest = name.partition(".")
@@ -172,6 +183,8 @@ def pretrain(
             total_loss += loss.item() * weight
             num_pairs += weight
             confusion += counts.cpu()
+        if num_pairs == 0:
+            raise TopoterError("There is no batch to train on: pass a list, or an iterable that can be read again.")
         record = _record(len(state.history) + 1, total_loss / num_pairs, confusion)
         if not math.isfinite(record.loss):
             raise TopoterError(

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from topoter.adjacency import Adjacency
 from topoter.errors import DataError, invalid_parameter
+from topoter.pairs import random_below
 
 
 class EdgeChange(IntEnum):
@@ -111,11 +112,11 @@ def paired(adjacency: Adjacency, rate: float, generator: torch.Generator) -> Top
     space = adjacency.pair_space
     graph = space.graph_of_node(first)
     lows, sizes = space.ptr[graph], (space.ptr[1:] - space.ptr[:-1])[graph]
-    keys = (adjacency.edges[0] * num_nodes + adjacency.edges[1]).cpu()
+    keys = adjacency.keys.cpu()
     partner = torch.full_like(first, -1)
     for _ in range(16):
         missing = partner < 0
-        drawn = lows[missing] + (torch.rand(int(missing.sum()), generator=generator) * sizes[missing]).long()
+        drawn = lows[missing] + random_below(sizes[missing], generator)
         i, k = torch.minimum(first[missing], drawn), torch.maximum(first[missing], drawn)
         bad = (i == k) | torch.isin(i * num_nodes + k, keys)
         partner[missing] = torch.where(bad, -1, drawn)
@@ -123,8 +124,9 @@ def paired(adjacency: Adjacency, rate: float, generator: torch.Generator) -> Top
     flip = torch.rand(first.numel(), generator=generator) < rate
     disconnected = torch.stack([torch.minimum(first, partner)[found], torch.maximum(first, partner)[found]])
     unique, index = torch.unique(disconnected[0] * num_nodes + disconnected[1], return_inverse=True)
-    flip_disconnected = torch.zeros(unique.numel(), dtype=torch.bool)
-    flip_disconnected[index] = flip[found]
+    # Two edges may have drawn the same pair: it is flipped if either coin says so, in whatever order they come.
+    coins = torch.zeros(unique.numel(), dtype=torch.int64)
+    flip_disconnected = coins.scatter_reduce(0, index, flip[found].long(), "amax").bool()
     device = adjacency.device
     return TopologyTransformation.flip(
         adjacency,

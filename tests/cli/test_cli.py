@@ -216,7 +216,7 @@ def test_datasets_and_env():
         (["fit", "cora", "--epoch", "3"], "--epochs"),
         (["fti", "cora"], "fit"),
         (["fit", "sbm", "--perturbation-rate", "1.5"], "must be between 0 and 1. Got 1.5"),
-        (["fit", "sbm", "--order", "0"], "'order' parameter of TopoTER must be at least 1. Got 0"),
+        (["fit", "sbm", "--order", "0"], "'order' parameter of TopoTER must be a whole number, at least 1. Got 0"),
         (["fit", "sbm", "--lr", "-1"], "must be a positive number. Got -1.0"),
         (["fit", "sbm", "--encoder", "sgcc"], "Unknown encoder 'sgcc'. Did you mean 'sgc'?"),
         (["fit", "sbm", "--device", "cuda:99"], "The device 'cuda:99' cannot be used here"),
@@ -304,4 +304,5 @@ def test_outputs_that_cannot_be_written(files, model, tmp_path):
     arguments = ["embed", model, files / "edges.csv", "--features", files / "features.csv", "--quiet", "-o"]
     assert "does not exist" in fails(2, *arguments, tmp_path / "no" / "z.npy")
     assert "parquet" in fails(2, *arguments, tmp_path / "z.xyz")
-    assert "it is a folder" in fails(2, *arguments, tmp_path)
+    (tmp_path / "folder.npy").mkdir()
+    assert "it is a folder" in fails(2, *arguments, tmp_path / "folder.npy")

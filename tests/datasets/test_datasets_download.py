@@ -136,9 +136,7 @@ def test_amazon_is_downloaded(
     assert load("computers").num_nodes == 13752
 
 
-def test_tu_zip_is_downloaded(
-    empty_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Serve
-) -> None:
+def test_tu_zip_is_downloaded(empty_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Serve) -> None:
     (tmp_path / "served").mkdir()
     with zipfile.ZipFile(tmp_path / "served" / "TINY.zip", "w") as archive:
         for part, text in {

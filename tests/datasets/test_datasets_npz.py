@@ -41,9 +41,7 @@ def _tiny(path: Path, attributes: np.ndarray, edges: list[tuple[int, int]]) -> N
     arrays = {f"attr_{k}": v for k, v in (("data", x.data), ("indices", x.indices), ("indptr", x.indptr))}
     arrays |= {f"adj_{k}": v for k, v in (("data", a.data), ("indices", a.indices), ("indptr", a.indptr))}
     objects = np.array(["one", "two"], dtype=object)  # as in the published Physics file
-    np.savez(
-        path, **arrays, attr_shape=x.shape, adj_shape=a.shape, labels=np.array([0, 1, 1]), class_names=objects
-    )
+    np.savez(path, **arrays, attr_shape=x.shape, adj_shape=a.shape, labels=np.array([0, 1, 1]), class_names=objects)
 
 
 def test_features_become_0_or_1_and_edges_simple(tmp_path: Path) -> None:

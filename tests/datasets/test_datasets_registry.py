@@ -80,9 +80,7 @@ def test_every_known_checksum_is_of_a_registered_dataset_and_right(real_data: Pa
 
 
 @pytest.mark.parametrize("by_variable", [False, True])
-def test_root_that_is_no_directory(
-    by_variable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_that_is_no_directory(by_variable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere = tmp_path / "nowhere"
     if by_variable:
         monkeypatch.setenv("TOPOTER_DATA", str(nowhere))

@@ -7,12 +7,8 @@ from topoter.datasets import block_model, load, random_split
 from topoter.errors import UsageError
 
 
-@pytest.mark.parametrize(
-    ("num_nodes", "num_blocks", "mean_degree"), [(60, 3, 8.0), (101, 7, 5.0), (40, 1, 4.0)]
-)
-def test_simple_undirected_with_the_exact_number_of_edges(
-    num_nodes: int, num_blocks: int, mean_degree: float
-) -> None:
+@pytest.mark.parametrize(("num_nodes", "num_blocks", "mean_degree"), [(60, 3, 8.0), (101, 7, 5.0), (40, 1, 4.0)])
+def test_simple_undirected_with_the_exact_number_of_edges(num_nodes: int, num_blocks: int, mean_degree: float) -> None:
     graph = block_model(num_nodes, num_blocks, mean_degree, 8, seed=3)
     assert graph.num_edges == 2 * round(num_nodes * mean_degree / 2)
     assert not graph.has_self_loops()
@@ -37,9 +33,7 @@ def test_edges_are_spread_evenly() -> None:
     row, col = graph.edge_index
     mean = torch.stack([graph.y[row].bincount(), graph.y[col].bincount()]).float() / 100
     assert torch.allclose(mean, torch.tensor(20.0), atol=2.0)
-    blocks = torch.zeros(4, 4).index_put_(
-        (graph.y[row], graph.y[col]), torch.ones(row.numel()), accumulate=True
-    )
+    blocks = torch.zeros(4, 4).index_put_((graph.y[row], graph.y[col]), torch.ones(row.numel()), accumulate=True)
     off_diagonal = blocks[~torch.eye(4, dtype=torch.bool)]
     assert off_diagonal.min() > 0.75 * off_diagonal.max()
 

@@ -65,7 +65,5 @@ def test_changed_file_is_refused(real_data: Path, tmp_path: Path) -> None:
         shutil.copyfile(real_data / "temporal" / "edges" / file, target / file)
     with (target / "aves-sparrow-social.edges").open("a") as stream:
         stream.write("1 2 1 2011\n")
-    with pytest.raises(
-        DataError, match=r"aves-sparrow-social\.edges is damaged or not the published version"
-    ):
+    with pytest.raises(DataError, match=r"aves-sparrow-social\.edges is damaged or not the published version"):
         load_snapshots("sparrow-social", data_root=tmp_path)

@@ -127,9 +127,7 @@ def test_errors_name_file_line_and_value(tmp_path, edges, text, message):
 def test_free_text_and_dates_are_refused_with_a_hint(tmp_path, edges):
     rows = "".join(f"n{i},some words {i}\n" for i in range(30))
     message = error_of(edges, table(tmp_path, "id,bio\n" + rows))
-    assert message.startswith(
-        "f.csv: column 'bio' holds text (30 distinct values, such as 'some words 0'): leave"
-    )
+    assert message.startswith("f.csv: column 'bio' holds text (30 distinct values, such as 'some words 0'): leave")
     message = error_of(edges, table(tmp_path, "id,born\na,2020-01-01\n"))
     assert message.startswith("f.csv: column 'born' is of type date32[day]: turn it into numbers")
     message = error_of(edges, table(tmp_path, "id,v\na,1\n"), id_column="name")
@@ -144,15 +142,11 @@ def test_array_errors(tmp_path, edges, numbered):
     )
     (tmp_path / "one.csv").write_text("1,2\n2,3\n")
     np.save(tmp_path / "x.npy", x)
-    assert error_of(tmp_path / "one.csv", tmp_path / "x.npy").endswith(
-        "The ids seem to start at 1: subtract 1."
-    )
+    assert error_of(tmp_path / "one.csv", tmp_path / "x.npy").endswith("The ids seem to start at 1: subtract 1.")
     assert "the ids in e.csv must be row numbers from 0; found 'a'" in error_of(edges, tmp_path / "x.npy")
     x[1, 1] = np.nan
     np.save(tmp_path / "x.npy", x)
-    assert error_of(numbered, tmp_path / "x.npy") == (
-        "x.npy, row 1, column 1 (from 0): nan is not a finite number."
-    )
+    assert error_of(numbered, tmp_path / "x.npy") == ("x.npy, row 1, column 1 (from 0): nan is not a finite number.")
     scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_matrix(x))
     assert error_of(numbered, tmp_path / "x.npz").startswith("x.npz, row 1, column 1 (from 0): nan")
     np.save(tmp_path / "x.npy", np.ones(3))
@@ -160,9 +154,7 @@ def test_array_errors(tmp_path, edges, numbered):
     np.save(tmp_path / "x.npy", np.array([["a"]]))
     assert "not numbers" in error_of(numbered, tmp_path / "x.npy")
     np.save(tmp_path / "x.npy", np.array([[{}]]), allow_pickle=True)
-    assert error_of(numbered, tmp_path / "x.npy").startswith(
-        "x.npy is not an array of numbers: Object arrays"
-    )
+    assert error_of(numbered, tmp_path / "x.npy").startswith("x.npy is not an array of numbers: Object arrays")
     (tmp_path / "x.npy").write_bytes(b"")
     assert error_of(numbered, tmp_path / "x.npy").startswith("x.npy is not an array of numbers")
     (tmp_path / "x.npz").write_bytes(b"PK\x03\x04 cut")

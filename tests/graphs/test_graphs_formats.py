@@ -196,9 +196,7 @@ def test_as_data_from_pandas():
 
 
 def test_as_data_says_what_it_accepts():
-    with pytest.raises(
-        UsageError, match=r"PyG's Data, a NetworkX graph, a SciPy .* Got builtins.list instead"
-    ):
+    with pytest.raises(UsageError, match=r"PyG's Data, a NetworkX graph, a SciPy .* Got builtins.list instead"):
         as_data([1, 2])
 
 

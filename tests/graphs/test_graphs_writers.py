@@ -59,17 +59,13 @@ def test_projector_pair(tmp_path):
 
 
 def test_wrong_calls(tmp_path):
-    with pytest.raises(
-        UsageError, match=r"unknown extension '.xls' for embeddings. Known: .parquet, .csv, .npy, .pt"
-    ):
+    with pytest.raises(UsageError, match=r"unknown extension '.xls' for embeddings. Known: .parquet, .csv, .npy, .pt"):
         write_embeddings(tmp_path / "z.xls", Z)
     with pytest.raises(UsageError, match="There are 2 node ids for 3 embeddings"):
         write_embeddings(tmp_path / "z.npy", Z, [1, 2])
     with pytest.raises(UsageError, match=r"Embeddings must be numbers \[N, F\]. Got float32 \[4\] instead"):
         write_embeddings(tmp_path / "z.npy", Z[0])
-    with pytest.raises(
-        UsageError, match="The 'layout' parameter of write_embeddings must be one of list, columns"
-    ):
+    with pytest.raises(UsageError, match="The 'layout' parameter of write_embeddings must be one of list, columns"):
         write_embeddings(tmp_path / "z.parquet", Z, layout="wide")
     with pytest.raises(UsageError, match=r"unknown extension '.tsv'"):
         read_embeddings(tmp_path / "z.tsv")

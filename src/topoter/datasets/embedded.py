@@ -60,9 +60,7 @@ def read_embedded_cora() -> Data:
     by_id = np.argsort(paper)
     node_ids = nodes["nodeId"].to_numpy()
     if not np.array_equal(np.sort(node_ids), paper[by_id]):
-        raise DataError(
-            f"{folder} holds other papers than Cora's 2708; try another graphdatascience version."
-        )
+        raise DataError(f"{folder} holds other papers than Cora's 2708; try another graphdatascience version.")
 
     def planetoid_index(ids: np.ndarray) -> np.ndarray:
         return index[by_id[np.searchsorted(paper, ids, sorter=by_id)]]

@@ -28,9 +28,7 @@ def given_root(data_root: str | Path | None) -> Path | None:
         return None
     root = Path(chosen).expanduser()
     if not root.is_dir():
-        raise DataError(
-            f"{origin} is {str(chosen)!r}, which is not a directory. Create it or choose another."
-        )
+        raise DataError(f"{origin} is {str(chosen)!r}, which is not a directory. Create it or choose another.")
     return root
 
 
@@ -82,9 +80,7 @@ def verify(path: Path, relative: str, source: str) -> None:
         raise changed_error(path, relative, source)
 
 
-def missing_error(
-    name: str, root: Path, relative: Sequence[str], remedy: str, *, reason: str = ""
-) -> DataError:
+def missing_error(name: str, root: Path, relative: Sequence[str], remedy: str, *, reason: str = "") -> DataError:
     """One line: which files of the dataset are missing, where they go, how else to get them."""
     absent = missing(root, relative)
     folder = (root / absent[0]).parent

@@ -53,9 +53,7 @@ def load_graphs(name: str, data_root: str | Path | None = None) -> list[Data]:
         source = first if first.suffix == ".zip" else first.parent
     if source.is_dir():
         texts = [f"{dataset.folder}_{part}.txt" for part in PARTS]
-        paths = {
-            f"tu/{dataset.folder}/raw/{text}": source / text for text in texts if (source / text).is_file()
-        }
+        paths = {f"tu/{dataset.folder}/raw/{text}": source / text for text in texts if (source / text).is_file()}
     graphs = read_checked(dataset, paths or {}, lambda: read_tu(source, dataset.folder))
     check_counts(dataset, graphs)
     return graphs
@@ -123,9 +121,7 @@ def _fetch(dataset: Dataset, data_root: str | Path | None) -> dict[str, Path]:
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
     paths = _on_disk(dataset, data_root)
     if paths is None:
-        raise files.missing_error(
-            dataset.name, root, dataset.file_sets[0], _remedy(dataset, given), reason=reason
-        )
+        raise files.missing_error(dataset.name, root, dataset.file_sets[0], _remedy(dataset, given), reason=reason)
     return paths
 
 

@@ -61,9 +61,7 @@ def read_planetoid(folder: Path, prefix: str) -> Data:
     """Read the eight `ind.PREFIX.*` files of a raw folder."""
     from torch_geometric.data import Data
 
-    part = {
-        part: unpickle(folder / f"ind.{prefix}.{part}") for part in PARTS if part not in ("x", "test.index")
-    }
+    part = {part: unpickle(folder / f"ind.{prefix}.{part}") for part in PARTS if part not in ("x", "test.index")}
     allx, ally, tx, ty = part["allx"], part["ally"], part["tx"], part["ty"]
     test = np.loadtxt(folder / f"ind.{prefix}.test.index", dtype=np.int64)
     ordered = np.sort(test)

@@ -38,9 +38,7 @@ def read_tu(source: Path, name: str) -> list[Data]:
     if np.any(np.diff(graph_of) < 0) or (num_nodes and graph_of[0] < 0):
         raise DataError(f"{source}: {name}_graph_indicator.txt must list the graphs in order, from 1.")
     if edges.size and not (edges.min() >= 0 and edges.max() < num_nodes):
-        raise DataError(
-            f"{source}: {name}_A.txt names node {edges.max() + 1}, but there are {num_nodes} nodes."
-        )
+        raise DataError(f"{source}: {name}_A.txt names node {edges.max() + 1}, but there are {num_nodes} nodes.")
     if np.any(graph_of[edges[0]] != graph_of[edges[1]]):
         raise DataError(f"{source}: {name}_A.txt has an edge between two graphs.")
     _, y = np.unique(tables["graph_labels"][:, 0], return_inverse=True)
@@ -57,17 +55,11 @@ def _tables(source: Path, name: str) -> dict[str, np.ndarray]:
     """The integer tables by their short names; node_labels only where there are any."""
     files = {f"{name}_{part}.txt": part for part in PARTS}
     if source.is_dir():
-        tables = {
-            files[path.name]: _integers(path.read_bytes()) for path in source.iterdir() if path.name in files
-        }
+        tables = {files[path.name]: _integers(path.read_bytes()) for path in source.iterdir() if path.name in files}
     else:
         with zipfile.ZipFile(source) as archive:
             members = {Path(member).name: member for member in archive.namelist()}
-            tables = {
-                part: _integers(archive.read(members[file]))
-                for file, part in files.items()
-                if file in members
-            }
+            tables = {part: _integers(archive.read(members[file])) for file, part in files.items() if file in members}
     absent = [file for file, part in files.items() if part in REQUIRED and part not in tables]
     if absent:
         raise ValueError(f"it lacks {', '.join(absent)}")

@@ -92,9 +92,7 @@ def _feature_ids(raw: RawGraph, features: Features) -> pa.Array:
     if raw.has_node_order:
         nodes = len(raw.node_ids)
         if features.total != nodes:
-            raise DataError(
-                f"{features.name} has {features.total:,} rows, but {raw.name} has {nodes:,} nodes."
-            )
+            raise DataError(f"{features.name} has {features.total:,} rows, but {raw.name} has {nodes:,} nodes.")
         return raw.node_ids.take(features.rows)
     if not pa.types.is_integer(raw.node_ids.type):
         raise DataError(

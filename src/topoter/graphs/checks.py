@@ -84,9 +84,7 @@ def _check_edges(data: Data, num_nodes: int) -> None:
         bad = ~(weight.isfinite() & (weight >= 0))
         if bad.any():
             edge = int(bad.int().argmax())
-            raise DataError(
-                f"Edge {edge} has the weight {weight[edge].item():g}: it must be a finite number >= 0."
-            )
+            raise DataError(f"Edge {edge} has the weight {weight[edge].item():g}: it must be a finite number >= 0.")
 
 
 def _check_features(x: Tensor, num_nodes: int, names: list[str] | None) -> None:

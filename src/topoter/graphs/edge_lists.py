@@ -64,9 +64,7 @@ def read_edges(
 
     node_ids = sorted_unique(*ends)
     edge_index = np.stack([positions(column, node_ids) for column in ends])
-    return RawGraph(
-        str(table.path), node_ids, edge_index, table.where, weight, time, has_node_order=False, notes=notes
-    )
+    return RawGraph(str(table.path), node_ids, edge_index, table.where, weight, time, has_node_order=False, notes=notes)
 
 
 def _ends(table: Table, weight_column: str | None, time_column: str | None) -> tuple[str, str]:
@@ -76,9 +74,7 @@ def _ends(table: Table, weight_column: str | None, time_column: str | None) -> t
             return by_lower[source], by_lower[target]
     free = [name for name in table.names if name not in (weight_column, time_column)]
     if len(free) < 2:
-        raise UsageError(
-            f"{table.path}: two columns of node ids are needed; found {', '.join(free) or 'none'}."
-        )
+        raise UsageError(f"{table.path}: two columns of node ids are needed; found {', '.join(free) or 'none'}.")
     return free[0], free[1]
 
 

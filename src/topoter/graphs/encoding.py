@@ -40,9 +40,7 @@ def encode_columns(
     return np.concatenate(blocks, axis=1), names, keep
 
 
-def _encode(
-    table: Table, name: str, column: pa.ChunkedArray, notes: list[str]
-) -> tuple[np.ndarray, list[str]]:
+def _encode(table: Table, name: str, column: pa.ChunkedArray, notes: list[str]) -> tuple[np.ndarray, list[str]]:
     import pyarrow as pa
 
     kind = column.type
@@ -54,9 +52,7 @@ def _encode(
         column = column.cast(kind.value_type)
         kind = column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise DataError(
-            f"{table.path}: column {name!r} is of type {kind}: turn it into numbers or leave it out."
-        )
+        raise DataError(f"{table.path}: column {name!r} is of type {kind}: turn it into numbers or leave it out.")
     if mostly_numbers(column):  # its bad values are to be reported, not made categories
         return _numbers(column), [name]
     return _categories(table, name, column, notes)
@@ -77,9 +73,7 @@ def _lists(table: Table, name: str, column: pa.ChunkedArray) -> tuple[np.ndarray
     return values.reshape(-1, lengths[0]), [f"{name}{place}" for place in range(lengths[0])]
 
 
-def _categories(
-    table: Table, name: str, column: pa.ChunkedArray, notes: list[str]
-) -> tuple[np.ndarray, list[str]]:
+def _categories(table: Table, name: str, column: pa.ChunkedArray, notes: list[str]) -> tuple[np.ndarray, list[str]]:
     import pyarrow as pa
     import pyarrow.compute as pc
 

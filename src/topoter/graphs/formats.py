@@ -73,9 +73,7 @@ def read_pt(path: Path) -> Data:
     if isinstance(data, dict) and "edge_index" in data:  # what data.to_dict() gives
         data = Data.from_dict(data)
     if not isinstance(data, Data):
-        raise DataError(
-            f"{path} holds a {type(data).__name__}, not one PyG graph (torch_geometric.data.Data)."
-        )
+        raise DataError(f"{path} holds a {type(data).__name__}, not one PyG graph (torch_geometric.data.Data).")
     return data
 
 

@@ -28,16 +28,12 @@ def as_matrix(values: Any, name: str) -> Tensor:
             return sparse_tensor(values)
     else:
         array = np.asarray(values)
-        if array.dtype == object or not (
-            np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.bool_)
-        ):
+        if array.dtype == object or not (np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.bool_)):
             raise DataError(f"{name} holds values of dtype {array.dtype}, not numbers.")
         # torch shares memory with NumPy only where it may write; a read-only array is copied.
         values = torch.from_numpy(np.require(array, dtype=np.float32, requirements=["C", "W"]))
     if values.dim() != 2:
-        raise DataError(
-            f"{name} must have the shape [num_nodes, num_features]. Got {list(values.shape)} instead."
-        )
+        raise DataError(f"{name} must have the shape [num_nodes, num_features]. Got {list(values.shape)} instead.")
     return values.to(torch.float32)
 
 

@@ -101,17 +101,13 @@ def from_networkx(graph: Any, name: str = "The NetworkX graph") -> RawGraph:
     return RawGraph(name, ids, edge_index, where, weight, x=x, feature_names=feature_names, notes=notes)
 
 
-def _node_attributes(
-    graph: Any, nodes: list[Any], name: str
-) -> tuple[Tensor | None, list[str] | None, list[str]]:
+def _node_attributes(graph: Any, nodes: list[Any], name: str) -> tuple[Tensor | None, list[str] | None, list[str]]:
     """Lists of numbers under `x`, or else every attribute that is a number on every node."""
     table = [graph.nodes[node] for node in nodes]
     if table and all(np.ndim(values.get("x", 0)) == 1 for values in table):
         lengths = {len(values["x"]) for values in table}
         if len(lengths) > 1:
-            raise DataError(
-                f"{name}: the node attribute 'x' has lists of {min(lengths)} and {max(lengths)} values."
-            )
+            raise DataError(f"{name}: the node attribute 'x' has lists of {min(lengths)} and {max(lengths)} values.")
         return as_matrix([values["x"] for values in table], f"{name}, attribute 'x'"), None, []
     present = list(dict.fromkeys(key for values in table for key in values))
     used = [

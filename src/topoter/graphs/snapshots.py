@@ -49,9 +49,7 @@ def _from_file(
     if time_column is None:
         time_column = next((name for name in table.names if name.lower() in TIME_NAMES), None)
         if time_column is None:
-            raise UsageError(
-                f"{path}: which column is the time? Give time_column= ({', '.join(table.names)})."
-            )
+            raise UsageError(f"{path}: which column is the time? Give time_column= ({', '.join(table.names)}).")
     raw = read_edges(table, time_column=time_column, drop_bad=drop_bad)
     assert raw.time is not None
     order = np.argsort(raw.time, kind="stable")
@@ -63,17 +61,13 @@ def _from_file(
     return snapshots, user_ids(raw.node_ids)
 
 
-def _from_folder(
-    folder: Path, delimiter: str | None, drop_bad: bool
-) -> tuple[list[tuple[Time, Tensor]], NodeIds]:
+def _from_folder(folder: Path, delimiter: str | None, drop_bad: bool) -> tuple[list[tuple[Time, Tensor]], NodeIds]:
     files = [file for file in folder.iterdir() if file.is_file() and not file.name.startswith(".")]
     if not files:
         raise DataError(f"{folder} holds no files of edges.")
     files.sort(key=_natural)
     graphs = [
-        read_edges(
-            open_table(file, delimiter=delimiter, asked_columns=[], drop_bad=drop_bad), drop_bad=drop_bad
-        )
+        read_edges(open_table(file, delimiter=delimiter, asked_columns=[], drop_bad=drop_bad), drop_bad=drop_bad)
         for file in files
     ]
     ids = same_type(*(graph.node_ids for graph in graphs))

@@ -95,9 +95,7 @@ _Opener = Callable[[Path, "str | None", "Iterable[str | None]", bool], Table]
 TABLE_FORMATS: dict[str, _Opener] = {".parquet": _open_parquet, ".pq": _open_parquet}
 
 
-def open_table(
-    path: Path, *, delimiter: str | None, asked_columns: Iterable[str | None], drop_bad: bool
-) -> Table:
+def open_table(path: Path, *, delimiter: str | None, asked_columns: Iterable[str | None], drop_bad: bool) -> Table:
     """Open a table by its extension; what is not parquet is taken for delimited text."""
     opener = TABLE_FORMATS.get(path.suffix.lower(), open_text_table)
     table = opener(path, delimiter, asked_columns, drop_bad)

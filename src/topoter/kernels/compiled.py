@@ -1,11 +1,13 @@
-"""How kernels are compiled: once, cached on disk, announced, on as many threads as PyTorch uses."""
+"""How kernels are compiled and run: once, cached on disk, announced, on as many threads as PyTorch uses."""
 
 from __future__ import annotations
 
-import functools
 import logging
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,35 +21,49 @@ logger = logging.getLogger("topoter")
 FAST_MATH = {"reassoc", "nsz", "arcp", "contract"}
 
 
-def compile_kernel(parallel: bool = False, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
+def compile_kernel(inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Compile a loop over NumPy arrays to machine code; the result is kept on disk for the next process."""
     return numba.njit(
-        cache=not inline,
-        parallel=parallel,
-        fastmath=FAST_MATH,
-        boundscheck=False,
-        nogil=True,
-        inline="always" if inline else "never",
+        cache=not inline, fastmath=FAST_MATH, boundscheck=False, nogil=True, inline="always" if inline else "never"
     )
 
 
-@functools.cache
-def _announce(name: str) -> None:
-    logger.info("compiling the %s kernel (first use on this machine, cached afterwards) ...", name)
+def num_threads() -> int:
+    """As many as PyTorch uses, and no more than there are cores."""
+    return min(torch.get_num_threads(), os.cpu_count() or 1)
 
 
 def run(name: str, kernel: Any, *arguments: Any) -> Any:
-    """Call a compiled kernel on PyTorch's number of threads, saying so when it has to be compiled first."""
-    threads = min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)
-    if numba.get_num_threads() != threads:
-        numba.set_num_threads(threads)
+    """Call a compiled kernel, saying so when it has to be compiled first."""
     if kernel.signatures or not _needs_compiling(kernel):
         return kernel(*arguments)
-    _announce(name)
+    logger.info("compiling the %s kernel (once on this machine) ...", name)
     start = time.perf_counter()
     result = kernel(*arguments)
     logger.info("compiled the %s kernel in %.1f s", name, time.perf_counter() - start)
     return result
+
+
+def run_parallel(name: str, kernel: Any, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Make several calls of one kernel at the same time; none may write where another one does.
+
+    Plain threads serve, because kernels release Python's lock: unlike a second OpenMP pool beside PyTorch's they
+    sleep when idle, and several users of this library in one process do not disturb each other.
+    """
+    if len(calls) == 1 or not kernel.signatures:  # not compiled yet: never compile on two threads at once
+        return [run(name, kernel, *arguments) for arguments in calls]
+    others = [_pool().submit(kernel, *arguments) for arguments in calls[1:]]
+    first = kernel(*calls[0])
+    return [first, *(other.result() for other in others)]
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="topoter")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child has no threads: it makes its own
 
 
 def _needs_compiling(kernel: Any) -> bool:

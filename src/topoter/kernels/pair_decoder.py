@@ -11,9 +11,9 @@ tested against is `TransformationDecoder.forward` followed by PyTorch's cross en
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from numba import types
@@ -21,12 +21,14 @@ from numba.extending import intrinsic
 from torch import Tensor
 
 from topoter.kernels import use_compiled
-from topoter.kernels.compiled import compile_kernel, run
+from topoter.kernels.compiled import compile_kernel, num_threads, run, run_parallel
 
 NUM_TYPES = 4
 # The schedule below needs 2 * threads blocks of nodes, so (2 * threads)^2 / 2 tasks: more threads than this
 # would make tasks too small to be worth starting.
 MAX_THREADS = 16
+# Pairs times channels below which waking a second thread costs more than it saves.
+_WORTH_A_THREAD = 1 << 20
 
 
 def pair_loss(delta_h: Tensor, pairs: Tensor, pair_type: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
@@ -82,22 +84,60 @@ def _chunked(delta_h: Tensor, pairs: Tensor, pair_type: Tensor, weight: Tensor, 
 
 
 def _compiled(delta_h: Tensor, pairs: Tensor, pair_type: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
-    threads = min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS, MAX_THREADS)
     grad_delta_h = torch.zeros(delta_h.shape)
-    loss, confusion, grad_weight, grad_bias = run(
-        "decoder",
-        _decode,
+    loss, confusion, grad_weight, grad_bias = decode(
         delta_h.detach().contiguous().numpy(),
-        pairs[0].numpy(),
-        pairs[1].numpy(),
+        pairs.numpy(),
         pair_type.to(torch.int8).numpy(),
         weight.detach().contiguous().numpy(),
         bias.detach().numpy(),
-        *_tournament(threads),
         grad_delta_h.numpy(),
     )
-    gradients = (torch.from_numpy(array.astype(np.float32)) for array in (grad_weight, grad_bias))
+    gradients = (torch.from_numpy(array) for array in (grad_weight, grad_bias))
     return torch.tensor(loss, dtype=torch.float32), torch.from_numpy(confusion), grad_delta_h, *gradients
+
+
+def decode(
+    delta_h: np.ndarray,
+    pairs: np.ndarray,
+    pair_type: np.ndarray,
+    weight: np.ndarray,
+    bias: np.ndarray,
+    grad_delta_h: np.ndarray,
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """Loss, confusion, and the gradients of weight and bias; that of dH is added to `grad_delta_h`."""
+    source, target = pairs
+    threads = min(num_threads(), MAX_THREADS) if source.shape[0] * delta_h.shape[1] >= _WORTH_A_THREAD else 1
+    match, rounds = _tournament(threads)
+    order, starts = run("decoder", _deal, source, target, match, int(rounds[-1]))
+    # One accumulator for each match that can run at the same time; rounds follow each other.
+    slots = match.shape[0]
+    confusion = np.zeros((slots, NUM_TYPES, NUM_TYPES), dtype=np.int64)
+    grad_weight = np.zeros((slots, NUM_TYPES, delta_h.shape[1]), dtype=np.float64)
+    grad_bias = np.zeros((slots, NUM_TYPES), dtype=np.float64)
+    share = np.float32(1 / source.shape[0])
+    loss = 0.0
+    for first, last in pairwise(rounds):
+        calls = [
+            (
+                delta_h,
+                source,
+                target,
+                pair_type,
+                order[starts[number] : starts[number + 1]],
+                weight,
+                bias,
+                share,
+                grad_delta_h,
+                grad_weight[number - first],
+                grad_bias[number - first],
+                confusion[number - first],
+            )
+            for number in range(first, last)
+        ]
+        loss += sum(run_parallel("decoder", _decode_match, calls))
+    sums = (grad_weight.sum(0).astype(np.float32), grad_bias.sum(0).astype(np.float32))
+    return loss / source.shape[0], confusion.sum(0), *sums
 
 
 def _tournament(threads: int) -> tuple[np.ndarray, np.ndarray]:
@@ -160,38 +200,6 @@ def _exp(x):  # type: ignore[no-untyped-def]
     f = t - whole
     mantissa = np.float32(1) + f * (C1 + f * (C2 + f * (C3 + f * (C4 + f * (C5 + f * C6)))))
     return mantissa * _bits_as_float((np.int32(whole) + np.int32(127)) << np.int32(23))
-
-
-@compile_kernel(parallel=True)
-def _decode(  # type: ignore[no-untyped-def]
-    delta_h, source, target, pair_type, weight, bias, match, round_starts, grad_delta_h
-):
-    num_pairs, channels = source.shape[0], delta_h.shape[1]
-    blocks = match.shape[0]
-    order, starts = _deal(source, target, match, round_starts[-1])
-    # One accumulator for each match that can run at the same time; rounds follow each other.
-    loss = np.zeros(blocks, dtype=np.float64)
-    confusion = np.zeros((blocks, 4, 4), dtype=np.int64)
-    grad_weight = np.zeros((blocks, 4, channels), dtype=np.float64)
-    grad_bias = np.zeros((blocks, 4), dtype=np.float64)
-    for turn in range(round_starts.shape[0] - 1):
-        first = round_starts[turn]
-        for slot in numba.prange(round_starts[turn + 1] - first):
-            loss[slot] += _decode_match(
-                delta_h,
-                source,
-                target,
-                pair_type,
-                order[starts[first + slot] : starts[first + slot + 1]],
-                weight,
-                bias,
-                np.float32(1.0 / num_pairs),
-                grad_delta_h,
-                grad_weight[slot],
-                grad_bias[slot],
-                confusion[slot],
-            )
-    return loss.sum() / num_pairs, confusion.sum(0), grad_weight.sum(0), grad_bias.sum(0)
 
 
 @compile_kernel()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
 
 from topoter.kernels import use_compiled
-from topoter.kernels.compiled import compile_kernel, run
+from topoter.kernels.compiled import compile_kernel, num_threads, run_parallel
+
+# Multiplications below which waking a second thread costs more than it saves.
+_WORTH_A_THREAD = 1 << 20
 
 
 @dataclass(eq=False)
@@ -85,15 +88,10 @@ def multiply(operator: SparseOperator, dense: Tensor) -> Tensor:
     if use_compiled(dense):
         dense = dense.contiguous()
         out = torch.empty(operator.shape[0], dense.size(1))
-        run(
-            "propagation",
-            _multiply_rows,
-            operator.indptr.numpy(),
-            operator.indices.numpy(),
-            operator.values.numpy(),
-            dense.detach().numpy(),
-            out.numpy(),
-        )
+        arrays = (operator.indices.numpy(), operator.values.numpy(), dense.detach().numpy(), out.numpy())
+        indptr = operator.indptr.numpy()
+        rows = _equal_work(indptr, dense.size(1))
+        run_parallel("propagation", _multiply_rows, [(start, stop, indptr, *arrays) for start, stop in pairwise(rows)])
         return out
     return multiply_plain(operator, dense)
 
@@ -105,12 +103,18 @@ def multiply_plain(operator: SparseOperator, dense: Tensor) -> Tensor:
     return out.index_add_(0, operator.row, messages)
 
 
-@compile_kernel(parallel=True)
-def _multiply_rows(  # type: ignore[no-untyped-def]
-    indptr, indices, values, dense, out
-):
+def _equal_work(indptr: np.ndarray, width: int) -> list[int]:
+    """Where to cut the rows so that every thread gets as many entries; small products are not cut."""
+    total = int(indptr[-1])
+    threads = num_threads() if total * width >= _WORTH_A_THREAD else 1
+    cuts = np.searchsorted(indptr, [total * part // threads for part in range(1, threads)])
+    return [0, *(int(cut) for cut in cuts), indptr.shape[0] - 1]
+
+
+@compile_kernel()
+def _multiply_rows(start, stop, indptr, indices, values, dense, out):  # type: ignore[no-untyped-def]
     width = dense.shape[1]
-    for row in numba.prange(out.shape[0]):
+    for row in range(start, stop):
         target = out[row]
         for f in range(width):
             target[f] = np.float32(0)
