@@ -58,8 +58,12 @@ class Encoder(nn.Module):
             adjacency, _ = Adjacency.from_edge_index(adjacency, num_nodes)
         return self.propagate(self.project(x), adjacency)
 
-    def initialize(self, init: str = "default", generator: torch.Generator | None = None) -> None:
-        """Draw all weights anew from one generator (seed 0 if none is given), never from global random state."""
+    def initialize(self, init: str = "default", generator: torch.Generator | None = None, gain: float = 1.0) -> None:
+        """Draw all weights anew from one generator (seed 0 if none is given), never from global random state.
+
+        The first layer's weights are then multiplied by `gain`: how far apart representations lie decides how far
+        e_ij is from uniform, so it is a setting of the method and not only of its optimisation.
+        """
         generator = generator or torch.Generator().manual_seed(0)
         if init not in INITIALIZERS:
             raise unknown_name("init", init, INITIALIZERS)
@@ -71,6 +75,10 @@ class Encoder(nn.Module):
                     nn.init.uniform_(module.bias, -bound, bound, generator=generator)
             elif isinstance(module, nn.BatchNorm1d):
                 module.reset_parameters()
+        first = next((module for module in self.modules() if isinstance(module, nn.Linear)), None)
+        if first is not None:
+            with torch.no_grad():
+                first.weight *= gain
 
 
 def linear_layers(widths: Sequence[int]) -> Sequence[nn.Linear]:

@@ -42,7 +42,8 @@ class TopoTER(TransformerMixin, BaseEstimator):
         sampler: "exact" (the paper's text), "bernoulli" (every pair flipped with probability r) or "paired"
             (the authors' code).
         feature_scaling: "none", "sum" or "unit": rows as they are, of sum one, or of length one.
-        init: how weights start: "orthogonal", "glorot" or "default" (PyTorch's).
+        init, init_gain: how weights start: "orthogonal", "glorot" or "default" (PyTorch's), the first layer's times
+            the gain (1 in the paper).
         scale_edges, prior_bias: multiply e_ij by F, and start the decoder at the shares of the types. Neither
             is in the paper; without them the task is hardly learned (`history_` shows it).
         epochs, patience, learning_rate, weight_decay: of the training (see `TrainingSettings`).
@@ -67,11 +68,12 @@ class TopoTER(TransformerMixin, BaseEstimator):
         sampler: str = "exact",
         feature_scaling: str = "none",
         init: str = "orthogonal",
+        init_gain: float = 6.0,
         scale_edges: bool = True,
         prior_bias: bool = True,
         epochs: int = 200,
-        patience: int | None = 20,
-        learning_rate: float = 1e-3,
+        patience: int | None = 50,
+        learning_rate: float = 3e-3,
         weight_decay: float = 0.0,
         random_state: int = 0,
         device: str = "cpu",
@@ -87,6 +89,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
         self.sampler = sampler
         self.feature_scaling = feature_scaling
         self.init = init
+        self.init_gain = init_gain
         self.scale_edges = scale_edges
         self.prior_bias = prior_bias
         self.epochs = epochs
@@ -231,7 +234,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
                 hidden_channels=self.hidden_channels,
                 negative_slope=self.negative_slope,
             )
-            encoder.initialize(self.init, generator)
+            encoder.initialize(self.init, generator, self.init_gain)
         else:
             encoder = self._wrap(self.encoder, batch)
         decoder = TransformationDecoder(encoder.out_channels, scale_edges=self.scale_edges)
