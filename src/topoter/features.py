@@ -12,7 +12,7 @@ from topoter.errors import unknown_name
 from topoter.kernels.sparse import SparseOperator
 
 # Below this share of non-zeros the sparse product is faster, forward and backward (docs/performance.md).
-SPARSE_DENSITY = 0.06
+SPARSE_DENSITY = 0.15
 
 
 def _rows_sum_to_one(x: Tensor) -> Tensor:

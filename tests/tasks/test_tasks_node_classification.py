@@ -92,11 +92,16 @@ def test_the_probe_chooses_as_an_exhaustive_search_would(graph):
     split, y = node_classification.split_of(graph), graph.y.numpy()
     scores = []
     for name, scale in probe.SCALINGS.items():
-        for penalty in probe.PENALTIES:
-            model = LogisticRegression(C=penalty, max_iter=2000).fit(scale(z)[split.train], y[split.train])
-            right = model.predict(scale(z)) == y
-            scores.append((right[split.val].mean(), right[split.test].mean(), name, penalty))
-    val, test, scaling, penalty = max(scores, key=lambda item: item[0])
+        right = [
+            LogisticRegression(C=penalty, max_iter=2000).fit(scale(z)[split.train], y[split.train]).predict(scale(z))
+            == y
+            for penalty in probe.PENALTIES
+        ]
+        val = [values[split.val].mean() for values in right]
+        for place, penalty in enumerate(probe.PENALTIES):
+            around = np.mean(val[max(0, place - 1) : place + 2])  # with its neighbours: a lone peak is luck
+            scores.append((around, val[place], right[place][split.test].mean(), name, penalty))
+    _, val, test, scaling, penalty = max(scores, key=lambda item: item[0])
     result = fit_probe(z, y, split)
     assert (result.scaling, result.penalty) == (scaling, penalty)
     assert result.val == pytest.approx(100 * val)
