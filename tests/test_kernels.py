@@ -10,11 +10,13 @@ import torch
 
 from dense_oracle import dense_adjacency, dense_propagation, random_graph
 from topoter.adjacency import _symmetric_csr_plain
+from topoter.encoders import SGC
 from topoter.errors import UsageError
-from topoter.kernels import active, mode, use_compiled
+from topoter.kernels import active, buffers, mode, use_compiled
 from topoter.kernels.adjacency import symmetric_csr
 from topoter.kernels.pair_decoder import _exp, _tournament
-from topoter.kernels.sparse import SparseOperator, multiply, multiply_plain
+from topoter.kernels.sparse import SparseOperator, multiply, multiply_plain, multiply_transposed
+from topoter.transformation import SAMPLERS
 
 
 def test_the_environment_switches_the_compiled_kernels_off(monkeypatch):
@@ -111,3 +113,90 @@ def test_the_sparse_product_is_the_same_on_one_and_two_threads():
     finally:
         torch.set_num_threads(threads)
     assert torch.equal(*products)
+
+
+# ---- dH of an SGC layer, scattered transposes, buffers -------------------------------------------------------
+
+
+@pytest.mark.parametrize("slope", [1.0, 0.1])
+@pytest.mark.parametrize("channels", [1, 7, 600])
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_fused_delta_is_the_difference_of_two_propagations(slope, channels, order, threads):
+    graph = random_graph(300, 0.03, 4)
+    after = SAMPLERS["exact"](graph, 0.5, torch.Generator().manual_seed(0)).adjacency_t
+    encoder = SGC(5, channels, order, negative_slope=slope)
+    generator = torch.Generator().manual_seed(1)
+    signal = torch.randn(300, channels, generator=generator, requires_grad=True)
+    grad = torch.randn(300, channels, generator=generator)
+    results = []
+    before_threads = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for delta in (
+            encoder.fused_delta(signal, graph, after),
+            encoder.propagate(signal, after) - encoder.propagate(signal, graph),
+        ):
+            gradients = torch.autograd.grad(delta, [signal, encoder.layers[0].bias], grad)
+            results.append((delta.detach(), *gradients))
+    finally:
+        torch.set_num_threads(before_threads)
+    for fused, plain, scale in zip(*results, (1.0, 1.0, 300.0)):  # the bias sums over all nodes
+        torch.testing.assert_close(fused, plain, rtol=1e-5, atol=1e-6 * scale)
+
+
+def test_fused_delta_serves_one_compiled_layer_only(monkeypatch):
+    graph = random_graph(20, 0.2, 0)
+    signal = torch.randn(20, 4, generator=torch.Generator().manual_seed(0))
+    assert SGC(3, 4).fused_delta(signal, graph, graph) is not None
+    assert SGC(3, 4, num_layers=2, hidden_channels=4).fused_delta(signal, graph, graph) is None
+    assert SGC(3, 4).fused_delta(signal.double(), graph, graph) is None
+    monkeypatch.setenv("TOPOTER_KERNELS", "plain")
+    assert SGC(3, 4).fused_delta(signal, graph, graph) is None
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_tall_matrix_is_transposed_by_scattering(threads, monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    dense = torch.rand(900, 13, generator=generator) * (torch.rand(900, 13, generator=generator) < 0.2)
+    grad = torch.randn(900, 37, generator=generator)
+    operator = SparseOperator.from_dense(dense)
+    monkeypatch.setattr("topoter.kernels.sparse._CACHE_BYTES", 13 * 37 * 4)  # the result just fits, the input does not
+    called = []
+    monkeypatch.setattr("topoter.kernels.sparse.multiply", lambda *_: called.append(True))
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        product = multiply_transposed(operator, grad)
+    finally:
+        torch.set_num_threads(before)
+    assert not called
+    torch.testing.assert_close(product, dense.t() @ grad, rtol=1e-5, atol=1e-5)
+
+
+def test_buffers_are_used_again_only_when_nothing_refers_to_them():
+    buffers.release()
+    first = buffers.empty(1024, 512)
+    place = first.data_ptr()
+    view = first[3:]
+    del first
+    second = buffers.empty(1024, 512)
+    assert second.data_ptr() != place, "a view still needs the memory"
+    del view
+    third = buffers.empty(512, 1024)
+    assert third.data_ptr() == place
+    assert buffers.empty(4, 4).shape == (4, 4)
+
+
+def test_the_backward_pass_keeps_its_buffers():
+    """A buffer saved for the backward pass is not handed out again before it."""
+    buffers.release()
+    x = torch.randn(4096, 128, requires_grad=True, generator=torch.Generator().manual_seed(0))
+    operator = SparseOperator.from_dense(torch.eye(4096)[:, :4096])
+    y = operator @ x
+    loss = (y * y).sum()  # saves y
+    kept = y.detach().clone()
+    del y
+    buffers.empty(4096, 128).fill_(7.0)
+    loss.backward()
+    torch.testing.assert_close(x.grad, 2 * kept)

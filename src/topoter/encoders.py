@@ -22,6 +22,8 @@ from torch.nn import functional
 
 from topoter.adjacency import Adjacency
 from topoter.errors import UsageError, unknown_name, whole_number
+from topoter.kernels import use_compiled
+from topoter.kernels.sgc_delta import sgc_delta
 from topoter.kernels.sparse import SparseOperator
 
 Features = Tensor | SparseOperator
@@ -50,6 +52,10 @@ class Encoder(nn.Module):
     def propagate(self, signal: Tensor, adjacency: Adjacency) -> Tensor:
         """The representations H [N, F] on one graph, from the projected features."""
         raise NotImplementedError
+
+    def fused_delta(self, signal: Tensor, before: Adjacency, after: Adjacency) -> Tensor | None:
+        """dH by a kernel that does both graphs at once, or `None` where there is none."""
+        return None
 
     def forward(self, x: Features, adjacency: Adjacency | Tensor) -> Tensor:
         """H = E(X, A); `adjacency` may be given as PyG's edge_index."""
@@ -130,6 +136,12 @@ class SGC(Encoder):
                 h = adjacency.normalized @ h
             h = functional.leaky_relu(h + layer.bias, self.negative_slope)
         return h
+
+    def fused_delta(self, signal: Tensor, before: Adjacency, after: Adjacency) -> Tensor | None:
+        if len(self.layers) > 1 or not use_compiled(signal):
+            return None
+        bias = self.layers[0].bias
+        return sgc_delta(signal, bias, before.normalized, after.normalized, self.order, self.negative_slope)
 
 
 class GCN(Encoder):

@@ -26,8 +26,11 @@ class TopoTERModel(nn.Module):
 
     def delta(self, x: Features, transformation: TopologyTransformation) -> Tensor:
         """dH, the change of every node's representation, [N, F]."""
+        signal = self.encoder.project(x)  # X W, the same for both graphs
+        fused = self.encoder.fused_delta(signal, transformation.adjacency, transformation.adjacency_t)
+        if fused is not None:
+            return fused
         # fmt: off
-        signal = self.encoder.project(x)                                    # X W, the same for both graphs
         h   = self.encoder.propagate(signal, transformation.adjacency)      # H  = E(X, A)    [N, F]
         h_t = self.encoder.propagate(signal, transformation.adjacency_t)    # H~ = E(X, A~)   [N, F]
         return h_t - h                                                      # dH              [N, F]

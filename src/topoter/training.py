@@ -19,6 +19,7 @@ from topoter.adjacency import Adjacency
 from topoter.decoder import entropy_of_types
 from topoter.encoders import Features
 from topoter.errors import DataError, TopoterError, invalid_parameter, unknown_name, whole_number
+from topoter.kernels import buffers
 from topoter.model import TopoTERModel
 from topoter.transformation import SAMPLERS, check_transformable
 
@@ -205,6 +206,7 @@ def pretrain(
             saved_at = time.monotonic()
         if stop:
             raise Interrupted(f"Stopped after epoch {record.epoch} of {settings.epochs}.")
+    buffers.release()
     if state.best_weights:
         model.load_state_dict(state.best_weights)
 

@@ -12,6 +12,16 @@ from rich.table import Table
 
 from topoter.cli.output import Quiet, load_graph, note, out, show_log, training_progress
 
+# Planetoid's order of Cora's classes.
+CORA_CLASSES = (
+    "theory",
+    "reinforcement learning",
+    "genetic algorithms",
+    "neural networks",
+    "probabilistic methods",
+    "case-based",
+    "rule learning",
+)
 METHODS = ("raw", "propagated", "random-init", "topoter")
 
 
@@ -64,7 +74,7 @@ def run(
         history=first.history_,
         z2d=maps,
         labels=data.y.numpy(),
-        label_names=data.get("label_names"),
+        label_names=list(CORA_CLASSES),
         parameters=load_recipe("node-classification", "topoter", "cora").parameters,
         seconds=time.perf_counter() - start,
         commands=["topoter demo"],

@@ -20,7 +20,7 @@ from numba import types
 from numba.extending import intrinsic
 from torch import Tensor
 
-from topoter.kernels import use_compiled
+from topoter.kernels import buffers, use_compiled
 from topoter.kernels.compiled import compile_kernel, num_threads, run, run_parallel
 
 NUM_TYPES = 4
@@ -84,7 +84,7 @@ def _chunked(delta_h: Tensor, pairs: Tensor, pair_type: Tensor, weight: Tensor, 
 
 
 def _compiled(delta_h: Tensor, pairs: Tensor, pair_type: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
-    grad_delta_h = torch.zeros(delta_h.shape)
+    grad_delta_h = buffers.empty(*delta_h.shape).zero_()
     loss, confusion, grad_weight, grad_bias = decode(
         delta_h.detach().contiguous().numpy(),
         pairs.numpy(),

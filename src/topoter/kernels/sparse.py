@@ -9,11 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from topoter.kernels import use_compiled
+from topoter.kernels import buffers, use_compiled
 from topoter.kernels.compiled import compile_kernel, num_threads, run_parallel
 
 # Multiplications below which waking a second thread costs more than it saves.
 _WORTH_A_THREAD = 1 << 20
+# What a core's own cache holds, roughly.
+_CACHE_BYTES = 2 << 20
 
 
 @dataclass(eq=False)
@@ -79,21 +81,37 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor) -> tuple[None, Tensor]:  # type: ignore[no-untyped-def]
-        operator = ctx.operator
-        return None, multiply(operator if operator.transposed is None else operator.transposed, grad)
+        return None, multiply_transposed(ctx.operator, grad)
 
 
 def multiply(operator: SparseOperator, dense: Tensor) -> Tensor:
     """operator @ dense, by the fastest path of the device."""
     if use_compiled(dense):
         dense = dense.contiguous()
-        out = torch.empty(operator.shape[0], dense.size(1))
+        out = buffers.empty(operator.shape[0], dense.size(1))
         arrays = (operator.indices.numpy(), operator.values.numpy(), dense.detach().numpy(), out.numpy())
         indptr = operator.indptr.numpy()
         rows = _equal_work(indptr, dense.size(1))
         run_parallel("propagation", _multiply_rows, [(start, stop, indptr, *arrays) for start, stop in pairwise(rows)])
         return out
     return multiply_plain(operator, dense)
+
+
+def multiply_transposed(operator: SparseOperator, dense: Tensor) -> Tensor:
+    """operator^T @ dense: by its transpose, or where the result fits in the cache and `dense` does not, by itself."""
+    if operator.transposed is None:
+        return multiply(operator, dense)
+    width = dense.size(1)
+    fits = 4 * operator.num_columns * width <= _CACHE_BYTES < 4 * operator.shape[0] * width
+    if not (fits and use_compiled(dense)):
+        return multiply(operator.transposed, dense)
+    dense = dense.contiguous()
+    out = torch.zeros(operator.num_columns, width)
+    arrays = [array.numpy() for array in (operator.indptr, operator.indices, operator.values)]
+    cuts = [width * part // num_threads() for part in range(num_threads() + 1)]
+    calls = [(first, last, *arrays, dense.detach().numpy(), out.numpy()) for first, last in pairwise(cuts)]
+    run_parallel("propagation", _scatter_columns, calls)
+    return out
 
 
 def multiply_plain(operator: SparseOperator, dense: Tensor) -> Tensor:
@@ -121,5 +139,18 @@ def _multiply_rows(start, stop, indptr, indices, values, dense, out):  # type: i
         for entry in range(indptr[row], indptr[row + 1]):
             value = values[entry]
             source = dense[indices[entry]]
+            for f in range(width):
+                target[f] += value * source[f]
+
+
+@compile_kernel()
+def _scatter_columns(first, last, indptr, indices, values, dense, out):  # type: ignore[no-untyped-def]
+    """Columns [first, last) of the transposed product: every row of `dense` is read once, added where it belongs."""
+    width = last - first
+    for row in range(indptr.shape[0] - 1):
+        source = dense[row, first:last]
+        for entry in range(indptr[row], indptr[row + 1]):
+            value = values[entry]
+            target = out[indices[entry], first:last]
             for f in range(width):
                 target[f] += value * source[f]

@@ -1,0 +1,1 @@
+"""Speed and memory, always as a ratio in one run: `make bench`."""

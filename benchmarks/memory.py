@@ -1,0 +1,80 @@
+"""Peak memory and growth, each case in a process of its own: `python -m benchmarks.memory CASE ...` prints JSON."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+
+def in_own_process(*arguments: object) -> dict[str, Any]:
+    """Run one case below in a new Python and return what it measured."""
+    command = [sys.executable, "-m", "benchmarks.memory", *map(str, arguments)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    result: dict[str, Any] = json.loads(answer.stdout)
+    return result
+
+
+def step_memory(name: str, dataset: str, channels: int) -> dict[str, Any]:
+    """Peak memory above what was there with the data loaded, over three steps."""
+    from benchmarks.steps import STEPS
+    from topoter.datasets import load
+    from topoter.experiments.runs import peak_mb
+
+    data = load(dataset)
+    before = peak_mb()
+    step = STEPS[name](data, channels)
+    for _ in range(3):
+        step()
+    return {
+        "case": name,
+        "dataset": dataset,
+        "channels": channels,
+        "peak_mb": peak_mb() - before,
+        "total_mb": peak_mb(),
+    }
+
+
+def growth(num_nodes: int, channels: int, epochs: int) -> dict[str, Any]:
+    """Seconds per epoch and peak memory on a block model of mean degree 10."""
+    from benchmarks.steps import our_step
+    from topoter.datasets import block_model
+    from topoter.experiments.runs import peak_mb
+
+    data = block_model(num_nodes=num_nodes, num_blocks=10, mean_degree=10.0, num_features=32, seed=0)
+    num_edges = data.edge_index.size(1) // 2
+    step = our_step(data, channels)
+    step()
+    wall, cpu = [], []
+    for _ in range(epochs):
+        start, used = time.perf_counter(), time.process_time()
+        step()
+        wall.append(time.perf_counter() - start)
+        cpu.append(time.process_time() - used)
+    return {
+        "nodes": num_nodes,
+        "edges": num_edges,
+        "channels": channels,
+        "wall_s": statistics.median(wall),
+        "cpu_s": statistics.median(cpu),
+        "peak_mb": peak_mb(),
+    }
+
+
+def exponent(sizes: list[float], values: list[float]) -> float:
+    """The slope in the log-log plane: 1 is linear growth."""
+    slope, _ = np.polyfit(np.log(sizes), np.log(values), 1)
+    return float(slope)
+
+
+if __name__ == "__main__":
+    case, *rest = sys.argv[1:]
+    if case == "growth":
+        print(json.dumps(growth(*(int(value) for value in rest))))
+    else:
+        print(json.dumps(step_memory(case, rest[0], int(rest[1]))))

@@ -1,0 +1,127 @@
+"""One training step: ours, the plain twin, DGI; alternating in one process, medians, CPU time beside wall time."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from benchmarks.twin import PlainTopoTER
+from topoter.adjacency import Adjacency
+from topoter.baselines.infomax import build_dgi
+from topoter.datasets import load
+from topoter.decoder import TransformationDecoder
+from topoter.encoders import SGC
+from topoter.features import prepare_features
+from topoter.model import TopoTERModel
+from topoter.transformation import exact
+
+RATE, ORDER = 0.7, 2
+Step = Callable[[], float]
+
+
+def our_step(data: Any, channels: int) -> Step:
+    """Sample, encode twice, decode, step, by the library's fast path."""
+    adjacency, _ = Adjacency.from_edge_index(data.edge_index, data.num_nodes)
+    x = prepare_features(data.x)
+    model = TopoTERModel(SGC(data.x.size(1), channels, ORDER), TransformationDecoder(channels))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+    generator = torch.Generator().manual_seed(0)
+
+    def step() -> float:
+        transformation = exact(adjacency, RATE, generator)
+        optimizer.zero_grad(set_to_none=True)
+        loss, _ = model.loss(x, transformation)
+        loss.backward()
+        optimizer.step()
+        return float(loss.detach())
+
+    return step
+
+
+def twin_step(data: Any, channels: int) -> Step:
+    """The same with PyG's and PyTorch's own operations, from the same weights and the same seed."""
+    adjacency, _ = Adjacency.from_edge_index(data.edge_index, data.num_nodes)
+    ours = TopoTERModel(SGC(data.x.size(1), channels, ORDER), TransformationDecoder(channels))
+    model = PlainTopoTER(data.x.size(1), channels, ORDER)
+    with torch.no_grad():
+        model.conv.lin.weight.copy_(ours.encoder.layers[0].weight)
+        model.conv.lin.bias.copy_(ours.encoder.layers[0].bias)
+        model.linear.weight.copy_(ours.decoder.layers[0].weight)
+        model.linear.bias.copy_(ours.decoder.layers[0].bias)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+    generator = torch.Generator().manual_seed(0)
+
+    def step() -> float:
+        transformation = exact(adjacency, RATE, generator)
+        optimizer.zero_grad(set_to_none=True)
+        loss = model.loss(data.x, transformation)
+        loss.backward()
+        optimizer.step()
+        return float(loss.detach())
+
+    return step
+
+
+def dgi_step(data: Any, channels: int) -> Step:
+    """A step of PyG's DeepGraphInfomax with the same encoder width, on our propagation."""
+    adjacency, _ = Adjacency.from_edge_index(data.edge_index, data.num_nodes)
+    x = prepare_features(data.x)
+    module = build_dgi(data.x.size(1), out_channels=channels, order=ORDER, seed=0)
+    optimizer = torch.optim.Adam(module.parameters(), lr=1e-4)
+
+    def step() -> float:
+        optimizer.zero_grad(set_to_none=True)
+        loss = module.loss(*module(module.encoder.encoder.project(x), adjacency))
+        loss.backward()
+        optimizer.step()
+        return float(loss.detach())
+
+    return step
+
+
+STEPS = {"topoter": our_step, "twin": twin_step, "dgi": dgi_step}
+
+
+def compare(dataset: str, channels: int, threads: int, rounds: int) -> dict[str, Any]:
+    """Alternate the three, so that a noisy neighbour disturbs all alike."""
+    torch.set_num_threads(threads)
+    data = load(dataset)
+    steps = {name: make(data, channels) for name, make in STEPS.items()}
+    wall: dict[str, list[float]] = {name: [] for name in steps}
+    cpu: dict[str, list[float]] = {name: [] for name in steps}
+    losses: dict[str, list[float]] = {name: [] for name in steps}
+    for number in range(rounds + 1):
+        for name, step in steps.items():
+            start, used = time.perf_counter(), time.process_time()
+            losses[name].append(step())
+            if number > 0:  # the first round compiles and allocates
+                wall[name].append(time.perf_counter() - start)
+                cpu[name].append(time.process_time() - used)
+    apart = max(abs(a - b) for a, b in zip(losses["topoter"], losses["twin"]))
+    row: dict[str, Any] = {"dataset": dataset, "channels": channels, "threads": threads, "largest_loss_gap": apart}
+    for name in steps:
+        row[f"{name}_wall_ms"] = 1e3 * statistics.median(wall[name])
+        row[f"{name}_cpu_ms"] = 1e3 * statistics.median(cpu[name])
+    row["wall_ratio"] = row["twin_wall_ms"] / row["topoter_wall_ms"]
+    row["cpu_ratio"] = row["twin_cpu_ms"] / row["topoter_cpu_ms"]
+    row["sampler_share"] = _sampler_share(data, channels)
+    return row
+
+
+def _sampler_share(data: Any, channels: int) -> float:
+    """How much of our step's CPU time goes to drawing the transformation."""
+    adjacency, _ = Adjacency.from_edge_index(data.edge_index, data.num_nodes)
+    generator = torch.Generator().manual_seed(0)
+    step = our_step(data, channels)
+    step()
+    parts: dict[str, list[float]] = {"sample": [], "step": []}
+    for _ in range(9):
+        for name, part in (("sample", lambda: exact(adjacency, RATE, generator)), ("step", step)):
+            used = time.process_time()
+            part()
+            parts[name].append(time.process_time() - used)
+    return statistics.median(parts["sample"]) / statistics.median(parts["step"])

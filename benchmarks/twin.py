@@ -1,0 +1,27 @@
+"""The plain twin: TopoTER's step with PyG's layers and PyTorch's operations, nothing of ours but the sampler."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch_geometric.nn import SGConv
+
+from topoter.transformation import TopologyTransformation
+
+
+class PlainTopoTER(nn.Module):
+    """The paper's model as its text reads: SGConv on both graphs, e_ij for all pairs, one linear layer."""
+
+    def __init__(self, in_channels: int, channels: int, order: int) -> None:
+        super().__init__()
+        self.conv = SGConv(in_channels, channels, K=order)
+        self.linear = nn.Linear(channels, 4)
+
+    def loss(self, x: Tensor, transformation: TopologyTransformation) -> Tensor:
+        h = functional.leaky_relu(self.conv(x, transformation.adjacency.edge_index), 0.1)
+        h_t = functional.leaky_relu(self.conv(x, transformation.adjacency_t.edge_index), 0.1)
+        delta_h = h_t - h
+        i, j = transformation.pairs
+        e = torch.softmax(-((delta_h[i] - delta_h[j]) ** 2), dim=1)
+        return functional.cross_entropy(self.linear(e), transformation.pair_type)

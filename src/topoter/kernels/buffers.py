@@ -1,0 +1,38 @@
+"""Large buffers that are used again: fresh memory costs a page fault per 4 KB, often more than the work on it.
+
+Allocators give large blocks back to the system when they are freed, so every step of training would pay that price
+anew. Here a freed block waits for the next request of its size, until `release()`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import defaultdict
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_SMALL = 1 << 20  # bytes; below, the ordinary allocator does the same by itself
+_TYPES = {torch.float32: np.dtype(np.float32), torch.bool: np.dtype(np.bool_)}
+_free: defaultdict[int, list[np.ndarray]] = defaultdict(list)
+
+
+def empty(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """An uninitialised tensor on the CPU; its memory comes back here when nothing refers to it any more."""
+    kind = _TYPES[dtype]
+    size = int(np.prod(shape)) * kind.itemsize
+    if size < _SMALL:
+        return torch.empty(*shape, dtype=dtype)
+    waiting = _free[size]
+    block = waiting.pop() if waiting else np.empty(size, dtype=np.uint8)
+    # The tensor's storage holds on to this view, and only the view's end says that the block is free.
+    view = block[:]
+    weakref.finalize(view, waiting.append, block).atexit = False
+    return torch.from_numpy(view).view(dtype).view(*shape)
+
+
+def release() -> None:
+    """Give the waiting blocks back to the system."""
+    for waiting in _free.values():
+        waiting.clear()
