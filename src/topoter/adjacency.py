@@ -12,7 +12,7 @@ from topoter.errors import DataError
 from topoter.kernels import use_compiled
 from topoter.kernels.adjacency import symmetric_csr
 from topoter.kernels.sparse import SparseOperator
-from topoter.pairs import PairSpace
+from topoter.pairs import PairSpace, places_in_merged
 
 
 @dataclass(frozen=True)
@@ -130,13 +130,9 @@ class Adjacency:
     def replace_edges(self, kept: Tensor, added: Tensor) -> Adjacency:
         """A~: the edges where `kept` [M] is true, and the `added` pairs [2, K] (sorted) with weight 1.
 
-        Both lists are sorted, so they are merged: each added pair goes behind the kept edges before it.
+        Both lists are sorted, so they are merged instead of sorted again.
         """
-        added_keys = added[0] * self.num_nodes + added[1]
-        place = torch.searchsorted(self.keys[kept], added_keys)
-        place += torch.arange(place.numel(), device=place.device)
-        is_added = torch.zeros(int(kept.sum()) + place.numel(), dtype=torch.bool, device=place.device)
-        is_added[place] = True
+        is_added = places_in_merged(self.keys[kept], added[0] * self.num_nodes + added[1])
         edges = self.edges.new_empty(2, is_added.numel())
         edges[:, is_added], edges[:, ~is_added] = added, self.edges[:, kept]
         weight = None

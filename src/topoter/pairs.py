@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from topoter.kernels import mode
+from topoter.kernels.pairs import pairs_of_ranks
+
 
 class PairSpace:
     """All pairs i < j within the graphs of a batch, numbered graph by graph, row by row.
@@ -57,39 +60,57 @@ class PairSpace:
         """
         first = self.num_disconnected.cumsum(0) - self.num_disconnected
         rank = sample_distinct(first, self.num_disconnected, count, generator)
-        number = rank + torch.searchsorted(self.disconnected_before_edge, rank, right=True)
-        return self.pair(number, _stretch_of(number, self.offset)).to(self.device)
+        find = pairs_of_ranks if mode() == "fast" else self.pairs_of_ranks_plain
+        return find(rank, self.disconnected_before_edge, self.ptr).to(self.device)
+
+    def pairs_of_ranks_plain(self, rank: Tensor, disconnected_before_edge: Tensor, ptr: Tensor) -> Tensor:
+        """The twin of `kernels.pairs.pairs_of_ranks`, by search and square root."""
+        number = rank + torch.searchsorted(disconnected_before_edge, rank, right=True)
+        return self.pair(number, _stretch_of(number, self.offset))
 
 
 def sample_distinct(first: Tensor, size: Tensor, count: Tensor, generator: torch.Generator) -> Tensor:
     """`count[g]` different numbers from each range [first[g], first[g] + size[g]), uniformly, sorted.
 
-    Where less than half of a range is wanted, numbers are drawn until enough are different and a random excess
-    is dropped; where more is wanted, the numbers to leave out are drawn instead.
+    As many numbers are drawn as are missing, repeats are dropped, and what is missing then is drawn again: no number
+    is ever preferred. Where more than half of a range is wanted, the numbers to leave out are drawn instead.
     """
     invert = count * 2 > size
     wanted = torch.where(invert, size - count, count)
     chosen = torch.empty(0, dtype=torch.int64)
     missing = wanted
     while int(missing.sum()) > 0:
-        # A few more than missing, because some will repeat.
-        extra = missing + missing // 8 + 4 * (missing > 0)
-        group = torch.repeat_interleave(extra)
-        drawn = first[group] + random_below(size[group], generator)
-        chosen = torch.unique(torch.cat([chosen, drawn]))
-        group = _stretch_of(chosen, first)
-        missing = (wanted - torch.bincount(group, minlength=wanted.numel())).clamp(min=0)
-    excess = chosen.numel() - int(wanted.sum())
-    if excess > 0:
-        chosen = _drop_excess(chosen, first, wanted, generator)
+        group = torch.repeat_interleave(missing)
+        drawn = torch.unique(first[group] + random_below(size[group], generator))
+        place = torch.searchsorted(chosen, drawn)
+        known = chosen[place.clamp(max=chosen.numel() - 1)] == drawn if chosen.numel() else torch.zeros(()).bool()
+        chosen = merge_sorted(chosen, drawn[~known])
+        missing = wanted - torch.bincount(_stretch_of(chosen, first), minlength=wanted.numel())
     if not bool(invert.any()):
         return chosen
-    group = torch.repeat_interleave(torch.where(invert, size, 0))
-    start = torch.where(invert, size, 0).cumsum(0) - torch.where(invert, size, 0)
-    everything = first[group] + torch.arange(group.numel()) - start[group]
+    inverted_size = torch.where(invert, size, 0)
+    group = torch.repeat_interleave(inverted_size)
+    everything = first[group] + torch.arange(group.numel()) - (inverted_size.cumsum(0) - inverted_size)[group]
     left = everything[~torch.isin(everything, chosen)]
     of_inverted = invert[_stretch_of(chosen, first)]
-    return torch.sort(torch.cat([chosen[~of_inverted], left])).values
+    return merge_sorted(chosen[~of_inverted], left)
+
+
+def merge_sorted(a: Tensor, b: Tensor) -> Tensor:
+    """Two sorted lists as one, without sorting again."""
+    merged = torch.empty(a.numel() + b.numel(), dtype=a.dtype, device=a.device)
+    from_b = places_in_merged(a, b)
+    merged[from_b], merged[~from_b] = b, a
+    return merged
+
+
+def places_in_merged(a: Tensor, b: Tensor) -> Tensor:
+    """Which places of the merged list are taken by `b`: each goes behind the elements of `a` before it."""
+    place = torch.searchsorted(a, b)
+    place += torch.arange(place.numel(), device=place.device)
+    from_b = torch.zeros(a.numel() + b.numel(), dtype=torch.bool, device=a.device)
+    from_b[place] = True
+    return from_b
 
 
 def random_below(limit: Tensor, generator: torch.Generator) -> Tensor:
@@ -102,16 +123,3 @@ def _stretch_of(position: Tensor, starts: Tensor) -> Tensor:
     if starts.numel() == 1:
         return torch.zeros_like(position)
     return torch.searchsorted(starts, position, right=True) - 1
-
-
-def _drop_excess(chosen: Tensor, first: Tensor, wanted: Tensor, generator: torch.Generator) -> Tensor:
-    """Keep a random `wanted[g]` of the numbers chosen in each range, sorted."""
-    order = torch.randperm(chosen.numel(), generator=generator)
-    group = _stretch_of(chosen, first)
-    if wanted.numel() > 1:
-        order = order[torch.argsort(group[order], stable=True)]
-    have = torch.bincount(group, minlength=wanted.numel())
-    rank = torch.arange(chosen.numel()) - (have.cumsum(0) - have)[group]
-    keep = torch.empty_like(order, dtype=torch.bool)
-    keep[order] = rank < wanted[group]
-    return chosen[keep]

@@ -85,7 +85,7 @@ def node_classification(
     if json:
         print_json([item.as_dict() for item in cells])
     else:
-        out.print(Markdown(table) if out.is_terminal else table)
+        out.print(Markdown(table) if out.is_terminal else table, soft_wrap=not out.is_terminal)
         note(
             f"Accuracy in percent, mean and deviation over {seeds} seeds. One JSON per run in {out_dir}.",
             quiet,
@@ -115,7 +115,7 @@ def model_size(
     if json:
         print_json(sizes)
     else:
-        out.print(Markdown(table) if out.is_terminal else table)
+        out.print(Markdown(table) if out.is_terminal else table, soft_wrap=not out.is_terminal)
 
 
 EXPERIMENTS: dict[str, Callable[..., None]] = {
