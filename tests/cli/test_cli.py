@@ -190,6 +190,11 @@ def test_reproduce_is_resumable(tmp_path):
     assert [file.stat().st_mtime_ns for file in files] == stamps
     assert len(list(tmp_path.rglob("*.json"))) == 4
     assert "| propagated |" in second.stdout
+    table = topoter(*arguments, "--seeds", 3, "--out", tmp_path, "--stored").stdout
+    assert table.count("(2 seeds)") == 2
+    assert len(list(tmp_path.rglob("*.json"))) == 4
+    line = fails(1, *arguments, "--stored", "--out", tmp_path / "elsewhere")
+    assert "no runs" in line
 
 
 def test_reproduce_model_size(tmp_path):

@@ -111,7 +111,7 @@ def test_the_table_keeps_the_authors_protocol_in_a_column_of_its_own(graph):
     ]
     assert len(cells[0].runs) == 2
     assert len(cells[1].runs) == 50
-    header, _, row = markdown(cells, ["cora"]).strip().splitlines()
+    header, _, row = markdown(cells, ["cora"], 2).strip().splitlines()
     assert header == "| method | cora, ours | cora, ours, selects on test | cora, paper |"
     assert row.endswith("| 83.7 ± 0.3 |")
     assert row.startswith("| topoter (paper) |")

@@ -75,6 +75,12 @@ def load_run(run: Run, folder: Path) -> dict[str, Any] | None:
     return stored if same else None
 
 
+def stored_runs(recipe: Recipe, protocol: str, seeds: int, folder: Path) -> list[dict[str, Any]]:
+    """Those runs of a recipe that are on disk already."""
+    found = [load_run(run, folder) for run in runs_of(recipe, protocol, seeds)]
+    return [run for run in found if run is not None]
+
+
 def execute(run: Run, data: Data, progress: Progress | None = None) -> dict[str, Any]:
     """Embed and score once; the `paper` protocol restarts the classifier many times on that one encoder."""
     start, cpu = time.perf_counter(), time.process_time()

@@ -67,7 +67,7 @@ def row_name(recipe: Recipe) -> str:
 COLUMNS = {"validation": "ours", "paper": "ours, selects on test"}
 
 
-def markdown(cells: Sequence[Cell], datasets: Sequence[str]) -> str:
+def markdown(cells: Sequence[Cell], datasets: Sequence[str], seeds: int) -> str:
     """A Markdown table, one row per method; per dataset ours, ours by the authors' protocol, and the paper's."""
     rows: dict[str, dict[tuple[str, str], Cell]] = {}
     for item in cells:
@@ -81,7 +81,12 @@ def markdown(cells: Sequence[Cell], datasets: Sequence[str]) -> str:
         values = [name]
         for dataset in datasets:
             here = [found.get((dataset, protocol)) for protocol in protocols]
-            values += ["" if item is None else item.ours() for item in here]
+            values += ["" if item is None else _counted(item, seeds) for item in here]
             values.append(next((item.paper() for item in here if item is not None), ""))
         lines.append("| " + " | ".join(values) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _counted(item: Cell, seeds: int) -> str:
+    """Ours; with the number of runs where it is smaller than that of the table."""
+    return f"{item.ours()} ({len(item.runs)} seeds)" if len(item.runs) < seeds else item.ours()
