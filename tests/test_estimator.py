@@ -381,3 +381,11 @@ def test_a_module_of_another_shape_is_refused():
     assert error_of(small(encoder=Readout())) == (
         "The encoder must map (x, edge_index) to [40, F]. Got [1, 8] instead."
     )
+
+
+def test_the_decoder_may_have_several_layers():
+    model = small(decoder_layers=3).fit(GRAPH)
+    assert len(model.model_.decoder.layers) == 3
+    assert error_of(small(decoder_layers=0)) == (
+        "The 'decoder_layers' parameter of TopoTER must be a whole number, at least 1. Got 0 instead."
+    )

@@ -44,6 +44,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
         feature_scaling: "none", "sum" or "unit": rows as they are, of sum one, or of length one.
         init, init_gain: how weights start: "orthogonal", "glorot" or "default" (PyTorch's), the first layer's times
             the gain (1 in the paper).
+        decoder_layers: linear layers from e_ij to the four types; the paper uses one, and only one is fused.
         scale_edges, prior_bias: multiply e_ij by F, and start the decoder at the shares of the types. Neither
             is in the paper; without them the task is hardly learned (`history_` shows it).
         epochs, patience, learning_rate, weight_decay: of the training (see `TrainingSettings`).
@@ -69,6 +70,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
         feature_scaling: str = "unit",
         init: str = "orthogonal",
         init_gain: float = 6.0,
+        decoder_layers: int = 1,
         scale_edges: bool = True,
         prior_bias: bool = True,
         epochs: int = 160,
@@ -90,6 +92,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
         self.feature_scaling = feature_scaling
         self.init = init
         self.init_gain = init_gain
+        self.decoder_layers = decoder_layers
         self.scale_edges = scale_edges
         self.prior_bias = prior_bias
         self.epochs = epochs
@@ -237,7 +240,11 @@ class TopoTER(TransformerMixin, BaseEstimator):
             encoder.initialize(self.init, generator, self.init_gain)
         else:
             encoder = self._wrap(self.encoder, batch)
-        decoder = TransformationDecoder(encoder.out_channels, scale_edges=self.scale_edges)
+        decoder = TransformationDecoder(
+            encoder.out_channels,
+            whole_number("decoder_layers", self.decoder_layers, 1),
+            scale_edges=self.scale_edges,
+        )
         decoder.initialize(generator)
         if self.prior_bias:
             decoder.start_at_prior(self.perturbation_rate)

@@ -30,11 +30,9 @@ def use_compiled(tensor: torch.Tensor) -> bool:
 def active() -> dict[str, str]:
     """Which path serves each stage, by device; what `topoter env` prints."""
     if mode() == "plain":
-        return {
-            "propagation": "plain PyTorch (TOPOTER_KERNELS=plain)",
-            "decoder": "plain PyTorch (TOPOTER_KERNELS=plain)",
-        }
+        return dict.fromkeys(("sampler", "propagation", "decoder"), "plain PyTorch (TOPOTER_KERNELS=plain)")
     return {
-        "propagation": "cpu: compiled CSR product; cuda, mps: PyTorch CSR or scatter",
+        "sampler": "compiled walk from ranks to pairs",
+        "propagation": "cpu: compiled (one SGC layer: both graphs at once); cuda, mps: PyTorch scatter",
         "decoder": "cpu: compiled fused kernel; cuda, mps: chunked PyTorch, recomputing",
     }
