@@ -89,4 +89,5 @@ def markdown(cells: Sequence[Cell], datasets: Sequence[str], seeds: int) -> str:
 
 def _counted(item: Cell, seeds: int) -> str:
     """Ours; with the number of runs where it is smaller than that of the table."""
-    return f"{item.ours()} ({len(item.runs)} seeds)" if len(item.runs) < seeds else item.ours()
+    count = len(item.runs)
+    return item.ours() if count >= seeds else f"{item.ours()} ({count} seed{'s' if count > 1 else ''})"
