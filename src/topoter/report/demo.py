@@ -24,8 +24,8 @@ _ACCURACY = (
 
 _PROTOCOL = (
     "The classifier's regularisation and scaling were chosen on validation labels; test labels were read once, for "
-    "the number shown. The recipe's own settings were found by hand, with test accuracy in view. Each seed trains a new encoder, so that a "
-    "deviation includes that of the training."
+    "the number shown. The recipe's own settings were found by hand, with test accuracy in view. Each seed trains "
+    "a new encoder, so that a deviation includes that of the training."
 )
 
 
