@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 
 from topoter import TopoTER
 from topoter.datasets import block_model, random_split
 from topoter.errors import DataError, UsageError
 from topoter.experiments.recipes import all_recipes, load_recipe, methods_of
-from topoter.experiments.runs import Run, execute, load_run, runs_of, save_run
+from topoter.experiments.runs import Run, execute, load_run, peak_mb, runs_of, save_run
 from topoter.experiments.sizes import model_sizes
 from topoter.experiments.tables import cell, markdown
 from topoter.tasks import node_classification
@@ -92,6 +95,13 @@ def test_a_run_on_disk_is_taken_over_unless_its_parameters_changed(graph, tmp_pa
     run.path(tmp_path).write_text("{", encoding="utf-8")
     with pytest.raises(DataError, match="damaged"):
         load_run(run, tmp_path)
+
+
+def test_peak_memory_is_that_of_the_process_itself():
+    held = np.ones(40_000_000)  # 320 MB in this process, which the new one must not inherit
+    code = "from topoter.experiments.runs import peak_mb; print(peak_mb())"
+    other = float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    assert peak_mb() > other + 200 * held[0]
 
 
 def test_runs_are_plain_json(graph):
