@@ -13,6 +13,8 @@ from typing import Any
 
 import numba
 import torch
+from numba import types
+from numba.extending import intrinsic
 
 logger = logging.getLogger("topoter")
 
@@ -26,6 +28,41 @@ def compile_kernel(inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
     return numba.njit(
         cache=not inline, fastmath=FAST_MATH, boundscheck=False, nogil=True, inline="always" if inline else "never"
     )
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, row: Any) -> Any:
+    """Ask for the start of a row of a matrix before it is needed: the processor works on while memory answers.
+
+    Rows that are looked up at random come from main memory once a graph outgrows the caches; a stream of entries
+    tells which ones will be needed a few steps later.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        from llvmlite import ir
+        from numba.core import cgutils
+
+        matrix = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = [
+            context.cast(builder, arguments[1], signature.args[1], types.intp),
+            context.get_constant(types.intp, 0),
+        ]
+        start = cgutils.get_item_pointer(context, builder, signature.args[0], matrix, place)
+        byte = ir.IntType(8).as_pointer()
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
+        address = builder.bitcast(start, byte)
+        for line in range(_LINES_AHEAD):
+            here = builder.gep(address, [ir.Constant(ir.IntType(64), 64 * line)])
+            builder.call(function, [here, number(0), number(3), number(1)])  # to read, keep in all caches, data
+        return context.get_dummy_value()
+
+    return types.void(array, row), generate
+
+
+# Lines of 64 bytes asked for at once; beyond them the processor notices the stream by itself.
+_LINES_AHEAD = 4
 
 
 def num_threads() -> int:

@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 from torch import Tensor
 
 from topoter.kernels import buffers, use_compiled
-from topoter.kernels.compiled import compile_kernel, num_threads, run, run_parallel
+from topoter.kernels.compiled import compile_kernel, num_threads, prefetch, run, run_parallel
 
 NUM_TYPES = 4
 # The schedule below needs 2 * threads blocks of nodes, so (2 * threads)^2 / 2 tasks: more threads than this
@@ -31,6 +31,8 @@ MAX_THREADS = 16
 # that vector registers would mix them up, and then go one by one, adding in another order: with arrays of few
 # channels the result would depend on where the allocator puts them.
 _GUARD = 128
+# Pairs between asking for their rows and using them.
+_AHEAD = 4
 # Pairs times channels below which waking a second thread costs more than it saves.
 _WORTH_A_THREAD = 1 << 20
 
@@ -252,7 +254,13 @@ def _decode_match(  # type: ignore[no-untyped-def]
     # Sums of float32 terms are moved to float64 every few hundred pairs, so that they stay exact.
     partial = np.zeros((4, channels), dtype=np.float32)
     loss = 0.0
+    last = order.shape[0] - 1
     for place in range(order.shape[0]):
+        coming = order[min(place + _AHEAD, last)]
+        prefetch(delta_h, source[coming])
+        prefetch(delta_h, target[coming])
+        prefetch(grad_delta_h, source[coming])
+        prefetch(grad_delta_h, target[coming])
         pair = order[place]
         i, j, y = source[pair], target[pair], pair_type[pair]
         dh_i, dh_j = delta_h[i], delta_h[j]
