@@ -55,8 +55,8 @@ class _Delta(torch.autograd.Function):
             h = grad
             if sign is not None:
                 h = buffers.empty(*grad.shape)
-                arguments = (grad.numpy(), sign.numpy(), np.float32(negative_slope), h.numpy())
-                total = torch.from_numpy(sum(_over_rows(_through_activation, operator, arguments))).float()
+                inputs = (grad.numpy(), sign.numpy(), np.float32(negative_slope), h.numpy())
+                total = torch.from_numpy(sum(_over_rows(_through_activation, operator, inputs))).float()
                 grad_bias += total if is_after else -total
             h = _hops(operator, h, order - 1)
             arguments = (h.numpy(), nothing, np.float32(1), _NO_SIGNS, is_after, grad_signal.numpy())
