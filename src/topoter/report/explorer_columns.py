@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from numbers import Real
@@ -70,9 +71,10 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _natural(value: str) -> tuple[int, float, str]:
-    """Numbers by size, before words."""
+def _natural(value: str) -> list[tuple[int, float, str]]:
+    """g2 before g10: runs of digits compare as numbers; numbers, also negative ones, before words."""
     try:
-        return (0, float(value), value)
+        return [(0, float(value), value)]
     except ValueError:
-        return (1, 0.0, value)
+        parts = re.split(r"(\d+)", value)
+        return [(1, float(part), "") if part.isdecimal() else (2, 0.0, part) for part in parts if part]

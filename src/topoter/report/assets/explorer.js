@@ -127,27 +127,28 @@ function explorer(holder) {
     }
   }
 
-  // One small picture per group, copied to every place: much faster than drawing each dot as a path.
-  function sprites(density) {
-    const r = radius(), half = Math.ceil(1.4 * r * density) + 1, known = new Map();
-    return {
-      half: half / density,
-      of(group) {
-        if (!known.has(group)) {
-          const { color, shape } = style(group);
-          const picture = document.createElement("canvas");
-          picture.width = picture.height = 2 * half;
-          const context = picture.getContext("2d");
-          context.scale(density, density);
-          context.fillStyle = color;
-          context.beginPath();
-          path(context, shape, half / density, half / density, r);
-          context.fill();
-          known.set(group, picture);
-        }
-        return known.get(group);
-      },
-    };
+  const painter = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+
+  // A colour as the number that stands for it in an image's memory.
+  function packed(color) {
+    painter.fillStyle = color;
+    painter.fillRect(0, 0, 1, 1);
+    return new Uint32Array(painter.getImageData(0, 0, 1, 1).data.buffer)[0];
+  }
+
+  // A shape as a list of pixels around its middle: how far in memory, and how much of each is covered (0 to 256).
+  function stamp(shape, r, half, stride) {
+    const size = 2 * half + 1;
+    painter.canvas.width = painter.canvas.height = size; // which also clears it
+    path(painter, shape, half + .5, half + .5, r);
+    painter.fill();
+    const alpha = painter.getImageData(0, 0, size, size).data, offsets = [], covered = [];
+    for (let at = 0; at < size * size; at++) {
+      if (!alpha[4 * at + 3]) continue;
+      offsets.push((Math.floor(at / size) - half) * stride + at % size - half);
+      covered.push(alpha[4 * at + 3] * 256 / 255);
+    }
+    return { offsets: Int32Array.from(offsets), covered: Float32Array.from(covered) };
   }
 
   function fit(canvas) {
@@ -162,18 +163,39 @@ function explorer(holder) {
     return [context, density];
   }
 
+  // Dots are mixed into memory and put on the canvas in one go: many thousand calls to draw a shape would be slow
+  // where there is no graphics card.
+  let image = null;
   function drawDots() {
     const [context, density] = fit(dots);
-    const sprite = sprites(density), size = 2 * sprite.half;
-    const scale = base * view.zoom, left = width / 2 - view.x * scale - sprite.half, top = height / 2 - view.y * scale - sprite.half;
+    const r = radius() * density, half = Math.ceil(1.4 * r), room = 2 * half; // room around: no dot leaves the image
+    const wide = dots.width + 2 * room, high = dots.height + 2 * room;
+    if (!image || image.width !== wide || image.height !== high) image = context.createImageData(wide, high);
+    const pixels = new Uint32Array(image.data.buffer);
+    pixels.fill(packed(getComputedStyle(box).getPropertyValue("--paper")));
+    const stamps = [0, 1, 2].map((shape) => stamp(shape, r, half, wide));
+    const known = new Map();
+    const scale = base * view.zoom * density;
+    const left = dots.width / 2 - view.x * scale, top = dots.height / 2 - view.y * scale;
     for (let n = 0; n < count; n++) {
       const i = order[n], group = groups[i];
-      if (hidden.size && hidden.has(group)) continue;
-      const x = left + xs[i] * scale, y = top + ys[i] * scale;
-      if (x < -size || y < -size || x > width || y > height) continue;
-      context.globalAlpha = focus === null || focus === group ? .85 : .08;
-      context.drawImage(sprite.of(group), x, y, size, size);
+      const x = Math.round(left + xs[i] * scale), y = Math.round(top + ys[i] * scale);
+      if (x < -half || y < -half || x >= dots.width + half || y >= dots.height + half || (hidden.size && hidden.has(group))) continue;
+      if (!known.has(group)) {
+        const { color, shape } = style(group);
+        known.set(group, { value: packed(color), stamp: stamps[shape], share: focus === null || focus === group ? .85 : .08 });
+      }
+      const { value, stamp: { offsets, covered }, share } = known.get(group);
+      const redBlue = value & 0xff00ff, green = value & 0xff00, at = (y + room) * wide + x + room;
+      for (let k = 0; k < offsets.length; k++) {
+        const place = at + offsets[k], below = pixels[place], over = Math.round(covered[k] * share), under = 256 - over;
+        // Two channels at once: each has eight free bits above it.
+        pixels[place] = 0xff000000
+          | ((Math.imul(redBlue, over) + Math.imul(below & 0xff00ff, under)) >>> 8 & 0xff00ff)
+          | ((Math.imul(green, over) + Math.imul(below & 0xff00, under)) >>> 8 & 0xff00);
+      }
     }
+    context.putImageData(image, -room, -room);
   }
 
   function ring(context, node, r, color, line) {
