@@ -2,9 +2,11 @@
 
 import os
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 with warnings.catch_warnings():
     # PyG's import uses what recent torch versions deprecate; not ours to mend.
@@ -19,3 +21,12 @@ def real_data() -> Path:
     if not root:
         pytest.skip("needs the published files: set TOPOTER_DATA")
     return Path(root)
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Tiny graphs: starting a second thread for each operation would cost more than the work."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

@@ -18,17 +18,10 @@ from topoter.datasets import block_model
 from topoter.errors import DataError, TopoterError, UsageError
 from topoter.graphs import as_data
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 GRAPH = block_model(40, 4, 4, 8, 0)
 OTHER = block_model(28, 4, 3, 8, 1)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """Tiny graphs: starting a second thread for each operation would cost more than the work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def small(**options) -> TopoTER:

@@ -10,16 +10,9 @@ from dense_oracle import all_pairs, as_set, batch_of, random_graph
 from topoter.adjacency import Adjacency
 from topoter.pairs import PairSpace, sample_distinct
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 NO_EDGES = torch.empty(2, 0, dtype=torch.int64)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """Thousands of tiny operations: starting a second thread for each would cost more than the work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("sizes", [[1], [2], [3], [7], [12], [4, 1, 5], [1, 1, 3, 0, 2], [2, 6, 1]])

@@ -19,14 +19,7 @@ from topoter.model import TopoTERModel
 from topoter.training import Interrupted, TrainingSettings, TrainingState, pretrain
 from topoter.transformation import SAMPLERS, EdgeChange
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """Tiny graphs: starting a second thread for each operation would cost more than the work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def blocks(num_nodes: int = 60, mean_degree: float = 4.0):

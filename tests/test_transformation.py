@@ -19,6 +19,8 @@ from topoter.transformation import (
     paired,
 )
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 NO_EDGES = torch.empty(2, 0, dtype=torch.int64)
 COMPLETE = Adjacency(torch.tensor(all_pairs([6])).t().contiguous(), 6)
 SINGLE_EDGE = Adjacency(torch.tensor([[0], [1]]), 2)
@@ -40,15 +42,6 @@ GRAPHS = {
 each_graph = pytest.mark.parametrize("adjacency", GRAPHS.values(), ids=GRAPHS.keys())
 each_sampler = pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS.keys())
 each_rate = pytest.mark.parametrize("rate", [0.0, 0.3, 0.7, 1.0])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """Thousands of tiny operations: starting a second thread for each would cost more than the work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +14,11 @@ import pytest
 from topoter import TopoTER
 from topoter.datasets import block_model, random_split
 from topoter.errors import DataError, UsageError
+from topoter.experiments.node_classification import EXPERIMENT
 from topoter.experiments.recipes import all_recipes, load_recipe, methods_of
-from topoter.experiments.runs import Run, execute, load_run, peak_mb, runs_of, save_run
+from topoter.experiments.runs import Run, execute, load_run, peak_mb, save_run
 from topoter.experiments.sizes import model_sizes
-from topoter.experiments.tables import cell, markdown
+from topoter.experiments.tables import cells, markdown
 from topoter.tasks import node_classification
 
 NODE_RECIPES = [recipe for recipe in all_recipes() if recipe[0] == "node-classification"]
@@ -44,7 +46,7 @@ def test_every_method_has_recipes_for_the_papers_datasets():
 @pytest.mark.parametrize("which", NODE_RECIPES, ids=lambda which: "-".join(which[1:]))
 def test_every_recipe_runs_two_epochs(graph, which):
     recipe = two_epochs(load_recipe(*which))
-    stored = execute(Run(recipe, "validation", 0), graph)
+    stored = execute(EXPERIMENT, Run(recipe, "validation", 0), graph)
     assert 0 <= stored["result"]["test"] <= 100
     if "epochs" in recipe.parameters:
         assert stored["result"]["epochs"] == 2
@@ -85,7 +87,7 @@ def test_unknown_names_are_told_with_the_nearest():
 def test_a_run_on_disk_is_taken_over_unless_its_parameters_changed(graph, tmp_path):
     run = Run(load_recipe("node-classification", "propagated", "cora"), "validation", 0)
     assert load_run(run, tmp_path) is None
-    save_run(run, execute(run, graph), tmp_path)
+    save_run(run, execute(EXPERIMENT, run, graph), tmp_path)
     stored = load_run(run, tmp_path)
     assert stored is not None
     assert stored["versions"]["topoter"]
@@ -106,7 +108,7 @@ def test_peak_memory_is_that_of_the_process_itself():
 
 def test_runs_are_plain_json(graph):
     run = Run(two_epochs(load_recipe("node-classification", "topoter", "cora", "best")), "validation", 4)
-    stored = json.loads(json.dumps(execute(run, graph)))
+    stored = json.loads(json.dumps(execute(EXPERIMENT, run, graph)))
     assert stored["seed"] == 4
     assert len(stored["losses"]) == 2
     assert stored["result"]["prior_entropy"] > 0
@@ -115,16 +117,30 @@ def test_runs_are_plain_json(graph):
 
 def test_the_table_keeps_the_authors_protocol_in_a_column_of_its_own(graph):
     recipe = two_epochs(load_recipe("node-classification", "topoter", "cora", "paper"))
-    cells = [
-        cell(recipe, protocol, [execute(run, graph) for run in runs_of(recipe, protocol, 2)])
-        for protocol in ("validation", "paper")
-    ]
-    assert len(cells[0].runs) == 2
-    assert len(cells[1].runs) == 50
-    header, _, row = markdown(cells, ["cora"], 2).strip().splitlines()
+    runs = [Run(recipe, "validation", 0), Run(recipe, "validation", 1), Run(recipe, "paper", 0)]
+    found = cells(EXPERIMENT, [(run, execute(EXPERIMENT, run, graph)) for run in runs])
+    assert [len(item.scores["accuracy"]) for item in found] == [2, 50]
+    header, _, row = markdown(found, EXPERIMENT.metrics, 2).strip().splitlines()
     assert header == "| method | cora, ours | cora, ours, selects on test | cora, paper |"
     assert row.endswith("| 83.7 ± 0.3 |")
     assert row.startswith("| topoter (paper) |")
+
+
+def test_a_plan_holds_every_row_and_the_authors_protocol_once():
+    runs = EXPERIMENT.plan(None, None, seeds=3)
+    assert len(runs) == 3 * (8 * 3 + 1)
+    assert len({run.path(Path("results")) for run in runs}) == len(runs)
+    only = EXPERIMENT.plan(["cora"], ["raw", "dgi"], seeds=2)
+    assert {(run.recipe.dataset, run.recipe.method) for run in only} == {("cora", "raw"), ("cora", "dgi")}
+    with pytest.raises(UsageError, match="Did you mean 'dgi'"):
+        EXPERIMENT.plan(None, ["dgii"], seeds=1)
+
+
+def test_a_variation_goes_over_the_recipe_and_into_the_name():
+    recipe = load_recipe("node-classification", "topoter", "cora", "paper")
+    run = Run(recipe, "validation", 2, {"order": 5})
+    assert run.parameters == {**recipe.parameters, "order": 5}
+    assert run.path(Path("r")) == Path("r/node-classification/cora/topoter.paper.validation.order=5.2.json")
 
 
 def test_model_sizes_are_counted_not_copied():

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from topoter.datasets import block_model, random_split
 from topoter.errors import DataError, UsageError
-from topoter.tasks import node_classification, probe
+from topoter.tasks import node_classification, paper_protocol, probe
 from topoter.tasks.paper_protocol import score_as_the_authors
 from topoter.tasks.probe import Split, fit_probe
 
@@ -122,6 +122,28 @@ def test_the_authors_protocol_does_select_on_test(graph):
     fooled = score_as_the_authors(z, permuted.y.numpy(), split, restarts=3, seed=0)
     assert len(honest.test) == 3
     assert honest.epochs != fooled.epochs
+
+
+def test_restarts_of_the_authors_classifier_do_not_influence_each_other(graph):
+    z = torch.from_numpy(node_classification.embed(graph, "propagated", {}, seed=0).z)
+    split = node_classification.split_of(graph)
+    together, *alone = (
+        paper_protocol._test_accuracy_by_epoch(z, graph.y, split, 5, count, generator)
+        for generator in [torch.Generator().manual_seed(0)]
+        for count in (1, 2)
+    )
+    generator = torch.Generator().manual_seed(0)
+    one_by_one = [paper_protocol._test_accuracy_by_epoch(z, graph.y, split, 5, 1, generator) for _ in range(3)]
+    torch.testing.assert_close(torch.cat([together, *alone], dim=1), torch.cat(one_by_one, dim=1), rtol=0, atol=0.5)
+
+
+def test_a_random_split_follows_the_seed_and_a_published_one_stays(graph):
+    assert node_classification.split_by_seed(graph, 3) is graph
+    unsplit = graph.clone()
+    unsplit.split_is_random = True
+    first, second = (node_classification.split_by_seed(unsplit, seed).train_mask for seed in (0, 1))
+    assert not torch.equal(first, second)
+    assert torch.equal(second, node_classification.split_by_seed(unsplit, 1).train_mask)
 
 
 def test_clear_errors(graph):

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.progress import Progress
 
-from topoter.cli.output import DataRoot, Json, Quiet, out, print_json, progress_bar, show_log
+from topoter.cli.output import DataRoot, Json, Quiet, complete, out, print_json, progress_bar, show_log
 from topoter.errors import UsageError, unknown_name
-from topoter.experiments.recipes import Recipe, load_recipe
-
-TASKS = {"node": "node-classification"}
 
 
 def run(
     task: Annotated[str, typer.Argument(help="What to evaluate: node.")],
     dataset: Annotated[str, typer.Option(help="A dataset name (see `topoter datasets`).")] = "cora",
-    method: Annotated[str, typer.Option(help="topoter, raw, propagated, random-init, dgi, gae or vgae.")] = "topoter",
+    method: Annotated[str, typer.Option(help="topoter, or a method of the task's table.")] = "topoter",
     recipe: Annotated[str | None, typer.Option(help="best (ours) or paper.")] = None,
-    protocol: Annotated[str, typer.Option(help="validation, or paper (selects on test).")] = "validation",
+    protocol: Annotated[str | None, typer.Option(help="validation, or paper (selects on test).")] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds, each with a new encoder.")] = 3,
     epochs: Annotated[int | None, typer.Option(help="Other than the recipe's.")] = None,
     out_dir: Annotated[Path | None, typer.Option("--out", help="Keep one JSON per run here, and reuse it.")] = None,
@@ -30,79 +27,39 @@ def run(
     json: Json = False,
 ) -> None:
     """Evaluate a method on a dataset: mean and deviation over seeds."""
-    from topoter.datasets import load
-    from topoter.experiments.runs import PROTOCOLS, RESTARTS, peak_mb
-    from topoter.experiments.tables import cell
+    from topoter.experiments import TASKS, experiment
+    from topoter.experiments.experiment import Row
+    from topoter.experiments.runs import peak_mb
+    from topoter.experiments.tables import cells
 
     show_log(quiet)
     if task not in TASKS:
         raise unknown_name("task", task, TASKS)
-    if protocol not in PROTOCOLS:
-        raise unknown_name("protocol", protocol, PROTOCOLS)
+    chosen = experiment(TASKS[task])
+    protocol = protocol or chosen.protocols[0]
+    if protocol not in chosen.protocols:
+        raise unknown_name("protocol", protocol, chosen.protocols)
     if seeds < 1:
         raise UsageError(f"--seeds must be at least 1. Got {seeds} instead.")
-    data = load(dataset, data_root=data_root)
-    chosen = load_recipe(TASKS[task], method, dataset.lower(), recipe)
-    if epochs is not None:
-        chosen = _with(chosen, epochs=epochs)
+    runs = chosen.runs(Row(method, recipe, protocol), dataset.lower(), seeds)
+    if epochs is not None and "epochs" in runs[0].parameters:
+        runs = [replace(run, variation={**run.variation, "epochs": epochs}) for run in runs]
     start = time.perf_counter()
     with progress_bar(quiet) as progress:
-        stored = run_seeds(chosen, protocol, seeds, data, progress, out_dir)
-    result = cell(chosen, protocol, stored)
+        found = complete(chosen, runs, out_dir, data_root, progress)
+    cell = cells(chosen, found)[0]
     content = {
         "task": task,
-        "dataset": dataset.lower(),
-        "method": method,
-        "recipe": chosen.name,
-        "protocol": protocol,
-        "metric": "accuracy",
-        "mean": result.mean,
-        "std": result.std,
-        "val_mean": sum(result.val) / len(result.val) if result.val else None,
-        "runs": result.runs,
+        **cell.as_dict(),
         "seconds": time.perf_counter() - start,
         "peak_mb": peak_mb(),
-        "paper": chosen.paper,
     }
     if json:
         print_json(content)
         return
-    spread = f"{RESTARTS} restarts on one encoder, SELECTS ON TEST" if protocol == "paper" else f"{seeds} seeds"
-    row = f"{method} ({chosen.name}) on {dataset.lower()}"
-    out.print(f"{row}: {result.ours()} % test accuracy ({spread}); paper {result.paper()}")
-
-
-def run_seeds(
-    recipe: Recipe, protocol: str, seeds: int, data: Any, progress: Progress | None, folder: Path | None
-) -> list[dict[str, Any]]:
-    """All runs of a recipe, those on disk taken over, with a bar over epochs."""
-    from topoter.experiments.runs import execute, load_run, runs_of, save_run
-
-    stored = []
-    runs = runs_of(recipe, protocol, seeds)
-    for run_ in runs:
-        known = load_run(run_, folder) if folder else None
-        if known is None:
-            task = None
-            if progress is not None:
-                label = f"{recipe.dataset} {recipe.method} ({recipe.name}) seed {run_.seed + 1}/{len(runs)}"
-                task = progress.add_task(label, total=recipe.parameters.get("epochs"), text="")
-
-            def show(epoch: int, loss: float, task: Any = task) -> None:
-                if progress is not None:
-                    progress.update(task, completed=epoch, text=f"loss {loss:.3f}")
-
-            known = execute(run_, data, show)
-            if progress is not None and task is not None:
-                progress.remove_task(task)
-            if folder:
-                save_run(run_, known, folder)
-        stored.append(known)
-    return stored
-
-
-def _with(recipe: Recipe, **parameters: Any) -> Recipe:
-    from dataclasses import replace
-
-    changed = {name: value for name, value in parameters.items() if name in recipe.parameters}
-    return replace(recipe, parameters=recipe.parameters | changed)
+    spread = f"{len(found)} seed{'s' if len(found) > 1 else ''}"
+    if protocol in chosen.single:
+        spread = f"{len(cell.scores[chosen.metrics[0]])} restarts on one encoder"
+    marked = ", SELECTS ON TEST" if protocol == "paper" else ""
+    scores = ", ".join(f"{metric} {cell.ours(metric)} % (paper {cell.paper(metric)})" for metric in chosen.metrics)
+    out.print(f"{method} ({cell.recipe.name}) on {dataset.lower()}: {scores}; {spread}{marked}")

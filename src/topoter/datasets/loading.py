@@ -33,6 +33,7 @@ def load(name: str, *, data_root: str | Path | None = None, seed: int = 0) -> Da
     check_counts(dataset, [data])
     if "train_mask" not in data:
         data.train_mask, data.val_mask, data.test_mask = random_split(data.y, seed=seed)
+        data.split_is_random = True
     data.name = dataset.name
     return data
 

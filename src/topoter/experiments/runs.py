@@ -7,7 +7,7 @@ import platform
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,38 +16,35 @@ from topoter import __version__
 from topoter.errors import DataError
 from topoter.experiments.recipes import Recipe
 from topoter.graphs import atomic_write
-from topoter.tasks import node_classification
-from topoter.tasks.node_classification import Progress, split_of
-from topoter.tasks.paper_protocol import score_as_the_authors
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
-PROTOCOLS = ("validation", "paper")
-RESTARTS = 50  # of the classifier, in the paper's protocol
-
-
-def runs_of(recipe: Recipe, protocol: str, seeds: int) -> list[Run]:
-    """The runs behind one number: an encoder per seed, or the paper's single one."""
-    return [Run(recipe, protocol, seed) for seed in range(1 if protocol == "paper" else seeds)]
+    from topoter.experiments.experiment import Experiment, Progress
 
 
 @dataclass(frozen=True)
 class Run:
-    """One seed of one recipe under one protocol."""
+    """One seed of one recipe under one protocol; `variation` holds the parameters that a study changes."""
 
     recipe: Recipe
     protocol: str
     seed: int
+    variation: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return self.recipe.parameters | self.variation
+
+    @property
+    def label(self) -> str:
+        """A short name, for progress."""
+        varied = "".join(f" {name}={value}" for name, value in self.variation.items())
+        return f"{self.recipe.dataset} {self.recipe.method} ({self.recipe.name}){varied} seed {self.seed}"
 
     def path(self, folder: Path) -> Path:
         recipe = self.recipe
-        return (
-            folder
-            / recipe.experiment
-            / recipe.dataset
-            / f"{recipe.method}.{recipe.name}.{self.protocol}.{self.seed}.json"
-        )
+        varied = "".join(f".{name}={value}" for name, value in self.variation.items())
+        name = f"{recipe.method}.{recipe.name}.{self.protocol}{varied}.{self.seed}.json"
+        return folder / recipe.experiment / recipe.dataset / name
 
     def description(self) -> dict[str, Any]:
         """What makes this run this run: a file on disk must agree with it to be taken over."""
@@ -56,10 +53,10 @@ class Run:
             "dataset": self.recipe.dataset,
             "method": self.recipe.method,
             "recipe": self.recipe.name,
-            "parameters": self.recipe.parameters,
+            "parameters": self.parameters,
             "protocol": self.protocol,
             "seed": self.seed,
-        }
+        } | ({"variation": self.variation} if self.variation else {})
 
 
 def load_run(run: Run, folder: Path) -> dict[str, Any] | None:
@@ -75,29 +72,13 @@ def load_run(run: Run, folder: Path) -> dict[str, Any] | None:
     return stored if same else None
 
 
-def stored_runs(recipe: Recipe, protocol: str, seeds: int, folder: Path) -> list[dict[str, Any]]:
-    """Those runs of a recipe that are on disk already."""
-    found = [load_run(run, folder) for run in runs_of(recipe, protocol, seeds)]
-    return [run for run in found if run is not None]
-
-
-def execute(run: Run, data: Data, progress: Progress | None = None) -> dict[str, Any]:
-    """Embed and score once; the `paper` protocol restarts the classifier many times on that one encoder."""
+def execute(experiment: Experiment, run: Run, data: Any, progress: Progress | None = None) -> dict[str, Any]:
+    """Make one run, and note what it took."""
     start, cpu = time.perf_counter(), time.process_time()
-    embedding = node_classification.embed(data, run.recipe.method, run.recipe.parameters, run.seed, progress)
-    if run.protocol == "paper":
-        scored = score_as_the_authors(embedding.z, data.y.numpy(), split_of(data), RESTARTS, run.seed)
-        result: dict[str, Any] = {"test": scored.test, "classifier_epochs": scored.epochs}
-    else:
-        result = node_classification.score(embedding, data)
-    if embedding.losses:
-        result |= {"epochs": len(embedding.losses), "loss": embedding.losses[-1]}
-    if embedding.history:
-        last = embedding.history[-1]
-        result |= {"prior_entropy": last.prior_entropy, "accuracy_by_type": list(last.accuracy)}
+    measured = experiment.measure(run, data, progress)
     return run.description() | {
-        "result": result,
-        "losses": [round(loss, 5) for loss in embedding.losses],
+        "result": measured.result,
+        "losses": [round(loss, 5) for loss in measured.losses],
         "seconds": time.perf_counter() - start,
         "cpu_seconds": time.process_time() - cpu,
         "peak_mb": peak_mb(),

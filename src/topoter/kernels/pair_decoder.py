@@ -27,6 +27,10 @@ NUM_TYPES = 4
 # The schedule below needs 2 * threads blocks of nodes, so (2 * threads)^2 / 2 tasks: more threads than this
 # would make tasks too small to be worth starting.
 MAX_THREADS = 16
+# Unused channels on both sides of a scratch array. Compiled loops test at run time whether arrays lie so close
+# that vector registers would mix them up, and then go one by one, adding in another order: with arrays of few
+# channels the result would depend on where the allocator puts them.
+_GUARD = 128
 # Pairs times channels below which waking a second thread costs more than it saves.
 _WORTH_A_THREAD = 1 << 20
 
@@ -242,8 +246,9 @@ def _decode_match(  # type: ignore[no-untyped-def]
     """
     channels = delta_h.shape[1]
     w0, w1, w2, w3 = weight[0], weight[1], weight[2], weight[3]
-    p = np.empty(channels, dtype=np.float32)  # e before its division by `total`
-    grad_d = np.empty(channels, dtype=np.float32)
+    end = _GUARD + channels
+    p = np.empty(end + _GUARD, dtype=np.float32)[_GUARD:end]  # e before its division by `total`
+    grad_d = np.empty(end + _GUARD, dtype=np.float32)[_GUARD:end]
     # Sums of float32 terms are moved to float64 every few hundred pairs, so that they stay exact.
     partial = np.zeros((4, channels), dtype=np.float32)
     loss = 0.0

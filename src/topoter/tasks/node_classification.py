@@ -13,6 +13,7 @@ from torch import Tensor
 from topoter.adjacency import Adjacency
 from topoter.baselines.autoencoders import autoencoder
 from topoter.baselines.infomax import dgi
+from topoter.datasets.splits import random_split
 from topoter.errors import DataError, unknown_name
 from topoter.estimator import TopoTER
 from topoter.features import FEATURE_SCALINGS, prepare_features
@@ -95,6 +96,15 @@ def embed(
         if name in unlabelled:
             del unlabelled[name]
     return METHODS[method](unlabelled, parameters, seed, progress)
+
+
+def split_by_seed(data: Data, seed: int) -> Data:
+    """The same graph; where no split was published, with the random one of this seed."""
+    if not data.get("split_is_random", False):
+        return data
+    other = data.clone()
+    other.train_mask, other.val_mask, other.test_mask = random_split(data.y, seed=seed)
+    return other
 
 
 def split_of(data: Data) -> Split:

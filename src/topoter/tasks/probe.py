@@ -59,21 +59,37 @@ def fit_probe(z: np.ndarray, y: np.ndarray, split: Split) -> ProbeResult:
         z: embeddings [N, F].
         y: labels [N].
     """
-    if len(np.unique(y[split.train])) < 2:
+    chosen = choose_probe(z, y, split.train, split.val)
+    test = float((chosen.predicted[split.test] == y[split.test]).mean())
+    return ProbeResult(chosen.val, 100 * test, chosen.scaling, chosen.penalty)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The probe that validation chose: its accuracy there in percent, and the class it gives every node [N]."""
+
+    val: float
+    scaling: str
+    penalty: float
+    predicted: np.ndarray
+
+
+def choose_probe(z: np.ndarray, y: np.ndarray, train: np.ndarray, val: np.ndarray) -> Choice:
+    """Fit every scaling and penalty on the training nodes, choose on the validation nodes; reads no other label."""
+    if len(np.unique(y[train])) < 2:
         raise DataError("The training nodes hold a single class: there is nothing to classify.")
-    best: tuple[float, float, str, float, np.ndarray] | None = None
+    best: tuple[float, Choice] | None = None
     for scaling, scale in SCALINGS.items():
-        scaled = _in_span_of(scale(z.astype(np.float64)), split.train)
-        predicted = [_predict(scaled, y, split, penalty) for penalty in PENALTIES]
-        val = np.array([(labels[split.val] == y[split.val]).mean() for labels in predicted])
-        smooth = _with_neighbours(val)
+        scaled = _in_span_of(scale(z.astype(np.float64)), train)
+        predicted = [_predict(scaled, y, train, penalty) for penalty in PENALTIES]
+        accuracy = np.array([(labels[val] == y[val]).mean() for labels in predicted])
+        smooth = _with_neighbours(accuracy)
         place = int(smooth.argmax())  # ties go to the stronger penalty, and to the scaling tried first
         if best is None or smooth[place] > best[0]:
-            best = (float(smooth[place]), float(val[place]), scaling, PENALTIES[place], predicted[place])
+            choice = Choice(100 * float(accuracy[place]), scaling, PENALTIES[place], predicted[place])
+            best = float(smooth[place]), choice
     assert best is not None
-    _, chosen_val, scaling, penalty, labels = best
-    test = float((labels[split.test] == y[split.test]).mean())
-    return ProbeResult(100 * chosen_val, 100 * test, scaling, penalty)
+    return best[1]
 
 
 def _with_neighbours(accuracy: np.ndarray) -> np.ndarray:
@@ -98,9 +114,9 @@ def _in_span_of(z: np.ndarray, train: np.ndarray) -> np.ndarray:
     return reduced
 
 
-def _predict(z: np.ndarray, y: np.ndarray, split: Split, penalty: float) -> np.ndarray:
+def _predict(z: np.ndarray, y: np.ndarray, train: np.ndarray, penalty: float) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # 300 steps are part of the protocol
-        classifier = LogisticRegression(C=penalty, max_iter=300).fit(z[split.train], y[split.train])
+        classifier = LogisticRegression(C=penalty, max_iter=300).fit(z[train], y[train])
     predicted: np.ndarray = classifier.predict(z)
     return predicted

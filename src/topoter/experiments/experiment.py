@@ -1,0 +1,82 @@
+"""What an experiment is: which runs it needs, how one run is made, and how its scores are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topoter.errors import unknown_name
+from topoter.experiments.recipes import load_recipe
+
+if TYPE_CHECKING:
+    from topoter.experiments.runs import Run
+
+# Called with the steps done, the number of all steps, and a word on how it goes.
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one run found: its result, plain values and lists only, and the loss of every epoch if it trained."""
+
+    result: dict[str, Any]
+    losses: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of an experiment's table: a method by one of its recipes, scored under a protocol."""
+
+    method: str
+    recipe: str | None = None
+    protocol: str = "validation"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table or figure of the paper.
+
+    Args:
+        name: as in `topoter reproduce NAME`.
+        datasets: the paper's; others can be asked for.
+        rows: in the table's order.
+        metrics: the names of its scores, the most important first, e.g. ("AUC", "AP").
+        load: the data of a dataset, by its name and the folder of the published files.
+        measure: one run on those data.
+        scores: from a stored result to the values of each metric (a run may hold several values).
+        variations: parameters put over those of the recipe, one run each: the points of a study.
+        protocols: those that make sense here, the default first.
+        single: protocols that ask for one encoder only, whatever the number of seeds.
+        figures: draws what a table cannot show, from stored runs into a folder, and returns the files.
+    """
+
+    name: str
+    datasets: Sequence[str]
+    rows: Sequence[Row]
+    metrics: Sequence[str]
+    load: Callable[[str, Path | None], Any]
+    measure: Callable[[Run, Any, Progress | None], Measured]
+    scores: Callable[[dict[str, Any]], dict[str, list[float]]]
+    variations: Sequence[dict[str, Any]] = ({},)
+    protocols: Sequence[str] = ("validation",)
+    single: frozenset[str] = frozenset()
+    figures: Callable[[Sequence[dict[str, Any]], Path], list[Path]] | None = None
+
+    def plan(self, datasets: Sequence[str] | None, methods: Sequence[str] | None, seeds: int) -> list[Run]:
+        """The runs behind the table, or behind those rows and datasets that were asked for."""
+        known = {row.method for row in self.rows}
+        for method in methods or ():
+            if method not in known:
+                raise unknown_name("method", method, known)
+        rows = [row for row in self.rows if methods is None or row.method in methods]
+        return [run for dataset in datasets or self.datasets for row in rows for run in self.runs(row, dataset, seeds)]
+
+    def runs(self, row: Row, dataset: str, seeds: int) -> list[Run]:
+        """The runs behind one row on one dataset: every variation with an encoder per seed."""
+        from topoter.experiments.runs import Run
+
+        recipe = load_recipe(self.name, row.method, dataset, row.recipe)
+        count = 1 if row.protocol in self.single else seeds
+        return [Run(recipe, row.protocol, seed, variation) for variation in self.variations for seed in range(count)]
