@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test check format bench clean
+.PHONY: help install demo test check format docs bench clean
 
 help:
 	@echo "make install  set up .venv with all extras"
@@ -12,6 +12,7 @@ help:
 	@echo "make test     all tests (real data too if TOPOTER_DATA is set)"
 	@echo "make check    ruff and mypy"
 	@echo "make format   let ruff put the code in shape"
+	@echo "make docs     the documentation, into site/"
 	@echo "make bench    speed and memory, into results/bench.json and docs/performance.md"
 
 install: $(STAMP)
@@ -29,16 +30,19 @@ test: install
 	$(BIN)/python -m pytest
 
 check: install
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/mypy
 
 format: install
-	$(BIN)/ruff format src tests benchmarks
-	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks examples
+	$(BIN)/ruff check --fix src tests benchmarks examples
+
+docs: install
+	$(BIN)/mkdocs build --strict
 
 bench: install
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache

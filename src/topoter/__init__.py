@@ -9,6 +9,7 @@ from topoter.adjacency import Adjacency
 from topoter.errors import DataError, TopoterError, UsageError
 from topoter.estimator import TopoTER
 from topoter.model import TopoTERModel
+from topoter.node_embedding import NodeEmbedding
 from topoter.transformation import EdgeChange, TopologyTransformation
 
 __version__ = "0.1.0"
@@ -17,6 +18,7 @@ __all__ = [
     "Adjacency",
     "DataError",
     "EdgeChange",
+    "NodeEmbedding",
     "TopoTER",
     "TopoTERModel",
     "TopologyTransformation",

@@ -19,7 +19,7 @@ from topoter.decoder import TransformationDecoder
 from topoter.encoders import Encoder, ModuleEncoder, build_encoder
 from topoter.errors import DataError, UsageError, invalid_parameter, whole_number
 from topoter.features import prepare_features
-from topoter.graphs import as_data
+from topoter.graphs import as_data, match_features
 from topoter.model import TopoTERModel
 from topoter.training import Batch, EpochRecord, TrainingSettings, TrainingState, pretrain
 
@@ -143,8 +143,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
         """Embeddings [N, F] of any graph with the same features: other nodes and edges are welcome."""
         if not hasattr(self, "model_"):
             raise UsageError("This TopoTER is not fitted yet: call fit(graph) first, or load a saved one.")
-        data = as_data(graph, x)
-        self._check_features(data)
+        data = match_features(as_data(graph, x), getattr(self, "feature_names_in_", None), self.n_features_in_)
         (features, adjacency), _ = self._batch(data)
         embedding: np.ndarray = self.model_.embed(features, adjacency).cpu().numpy()
         return embedding
@@ -273,19 +272,3 @@ class TopoTER(TransformerMixin, BaseEstimator):
             self.feature_names_in_ = np.array(list(names), dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-
-    def _check_features(self, data: Data) -> None:
-        names, known = data.get("feature_names"), getattr(self, "feature_names_in_", None)
-        if names is not None and known is not None and list(names) != list(known):
-            missing = [name for name in known if name not in set(names)]
-            extra = [name for name in names if name not in set(known)]
-            detail = (
-                f"missing {missing[:5]}, not known to the model {extra[:5]}"
-                if missing or extra
-                else "the same names in another order"
-            )
-            raise DataError(f"The features are not those the model was fitted on: {detail}.")
-        if data.x.size(1) != self.n_features_in_:
-            raise DataError(
-                f"The graph has {data.x.size(1)} features per node; the model was fitted on {self.n_features_in_}."
-            )

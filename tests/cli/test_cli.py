@@ -302,7 +302,7 @@ def test_features_that_do_not_match_the_model_are_explained(files, model, tmp_pa
         tmp_path / "z.npy",
         "--quiet",
     )
-    assert "missing ['f5']" in line
+    assert "missing 'f5'" in line
 
 
 def test_outputs_that_cannot_be_written(files, model, tmp_path):

@@ -175,7 +175,7 @@ def test_drop_bad_drops_nodes_and_their_edges(tmp_path, edges, numbered):
     assert "Dropped 1 rows of f.csv without an id." in said
     assert "Dropped 1 rows of f.csv with an id seen before." in said
     assert "Dropped 1 nodes with a bad value in column 'age' of f.csv." in said
-    assert "Dropped 1 edges to nodes without a row in f.csv." in said
+    assert "Dropped 1 edges to nodes without a usable row in f.csv." in said
     for matrix in (np.array([[1.0], [np.inf], [3.0]]), scipy.sparse.csr_matrix([[1.0], [np.inf], [3.0]])):
         name = tmp_path / ("x.npz" if scipy.sparse.issparse(matrix) else "x.npy")
         (scipy.sparse.save_npz if scipy.sparse.issparse(matrix) else np.save)(name, matrix)

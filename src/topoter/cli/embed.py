@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from topoter.cli.fit import Delimiter, DropBad, Features, IdColumn, WeightColumn
+from topoter.cli.fit import Delimiter, DropBad, Features, IdColumn, TimeColumn, WeightColumn
 from topoter.cli.output import DataRoot, Device, Json, Quiet, load_graph, note, out, print_json, show_log
 
 
@@ -21,6 +21,7 @@ def run(
     layout: Annotated[str, typer.Option(help="In parquet: one `list` column, or `columns` z0, z1, ...")] = "list",
     id_column: IdColumn = None,
     weight_column: WeightColumn = None,
+    time_column: TimeColumn = None,
     delimiter: Delimiter = None,
     drop_bad: DropBad = False,
     device: Device = "cpu",
@@ -41,6 +42,7 @@ def run(
         features=features,
         id_column=id_column,
         weight_column=weight_column,
+        time_column=time_column,
         delimiter=delimiter,
         drop_bad=drop_bad,
     )

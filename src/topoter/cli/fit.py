@@ -26,6 +26,7 @@ from topoter.cli.output import (
 Features = Annotated[Path | None, typer.Option(help="Node features: csv, tsv, parquet (with ids), npy, npz.")]
 IdColumn = Annotated[str | None, typer.Option(help="The id column of the features (else the first).")]
 WeightColumn = Annotated[str | None, typer.Option(help="The edge list's column of weights.")]
+TimeColumn = Annotated[str | None, typer.Option(help="The edge list's column of times, so that it is no weight.")]
 Delimiter = Annotated[str | None, typer.Option(help="The edge list's delimiter (else detected).")]
 DropBad = Annotated[bool, typer.Option("--drop-bad", help="Go on without bad rows, and count them.")]
 
@@ -46,6 +47,7 @@ def run(
     save_seconds: Annotated[float, typer.Option(help="Keep the state for --resume this often.")] = 5.0,
     id_column: IdColumn = None,
     weight_column: WeightColumn = None,
+    time_column: TimeColumn = None,
     delimiter: Delimiter = None,
     drop_bad: DropBad = False,
     seed: Seed = 0,
@@ -83,6 +85,7 @@ def run(
             features=features,
             id_column=id_column,
             weight_column=weight_column,
+            time_column=time_column,
             delimiter=delimiter,
             drop_bad=drop_bad,
         )

@@ -2,6 +2,7 @@
 
 from topoter.graphs.atomic import atomic_write
 from topoter.graphs.checks import check_graph
+from topoter.graphs.matching import match_features
 from topoter.graphs.objects import as_data
 from topoter.graphs.reading import read_graph
 from topoter.graphs.snapshots import read_snapshots
@@ -11,6 +12,7 @@ __all__ = [
     "as_data",
     "atomic_write",
     "check_graph",
+    "match_features",
     "read_embeddings",
     "read_graph",
     "read_snapshots",

@@ -73,13 +73,13 @@ def _join(
         return f"{raw.where(edge)}: {_no_features(raw, features, int(raw.edge_index[end, edge]))}"
 
     bad = (edge_index < 0).any(axis=0)
-    keep = keep_good(bad, unknown, drop_bad, notes, f"edges to nodes without a row in {features.name}")
+    keep = keep_good(bad, unknown, drop_bad, notes, f"edges to nodes without a usable row in {features.name}")
     keep_good(
         position < 0,
         lambda node: f"{raw.name}: {_no_features(raw, features, node)}",
         drop_bad,
         notes,
-        f"nodes without a row in {features.name}",
+        f"nodes without a usable row in {features.name}",
     )
     return theirs, edge_index if keep.all() else edge_index[:, keep], keep
 

@@ -31,7 +31,8 @@ def read_edges(
     if weight_column and not table.header and assumed and not mostly_numbers(arrow[weight_column]):
         weight_column = None  # a third column of words, in a file that says nothing of weights
     elif weight_column and assumed:
-        notes.append(f"{table.path}: column {weight_column!r} taken as the edge weight.")
+        hint = "" if table.header else " If it is a time, name it as the time column."
+        notes.append(f"{table.path}: column {weight_column!r} taken as the edge weight.{hint}")
     if table.ragged:
         notes.append(f"Dropped {table.ragged:,} lines with the wrong number of columns.")
     ignored = [name for name in table.names if name not in (source, target, weight_column, time_column)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 
 from topoter.graphs.atomic import atomic_write
 from topoter.report.markup import Html, asset, escape, join, paragraph
@@ -50,13 +51,23 @@ class Page:
         title, subtitle: the heading, and one line below it.
         summary: what a reader in a hurry should know; text, or markup for emphasis.
         footer: the last line, e.g. what made the page.
+        assets: further files of `assets/` that this page's blocks need, `.js` or `.css`.
     """
 
-    def __init__(self, title: str, subtitle: str = "", *, summary: str | Html = "", footer: str = "") -> None:
+    def __init__(
+        self,
+        title: str,
+        subtitle: str = "",
+        *,
+        summary: str | Html = "",
+        footer: str = "",
+        assets: Sequence[str] = (),
+    ) -> None:
         self.title = title
         self.subtitle = subtitle
         self.summary = summary
         self.footer = footer
+        self.assets = assets
         self._sections: list[Section] = []
 
     def add(self, section: Section) -> Page:
@@ -68,14 +79,15 @@ class Page:
         """The whole page as text."""
         anchors = _anchors([section.title for section in self._sections])
         sections = join(section.render(anchor) for section, anchor in zip(self._sections, anchors))
-        script = "\n".join(asset(name) for name in SCRIPTS)
+        script = "\n".join(asset(name) for name in (*SCRIPTS, *self._assets(".js")))
+        style = "".join(asset(name) for name in ("report.css", *self._assets(".css")))
         return (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             '<meta name="color-scheme" content="light dark">\n'
             f'<link rel="icon" href="data:,">\n<title>{escape(self.title)}</title>\n'
-            f"<style>\n{asset('report.css')}</style>\n</head>\n<body>\n"
+            f"<style>\n{style}</style>\n</head>\n<body>\n"
             f"{self._header(anchors)}\n<main>\n{sections}\n</main>\n{self._footer()}"
             f'<script>\n(() => {{\n"use strict";\n{script}}})();\n</script>\n</body>\n</html>\n'
         )
@@ -84,6 +96,9 @@ class Page:
         """Write the page; what stood at `path` before stays until the new one is complete."""
         with atomic_write(path) as temporary:
             temporary.write_text(self.render(), encoding="utf-8")
+
+    def _assets(self, extension: str) -> list[str]:
+        return [name for name in self.assets if name.endswith(extension)]
 
     def _header(self, anchors: list[str]) -> Html:
         parts = [Html(f"<h1>{escape(self.title)}</h1>")]

@@ -1,0 +1,111 @@
+"""`topoter explore`: a page to walk through embeddings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from topoter.cli.cluster import Embeddings
+from topoter.cli.output import Json, Quiet, Seed, note, out, print_json
+from topoter.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from topoter.report.explorer import GraphNeighbors
+
+MOST_NODES = 50_000
+MAP_NAMES = {
+    "tsne": "Places by t-SNE; distances between far groups mean little",
+    "pca": "Places by the first two principal components",
+}
+
+
+def run(
+    embeddings: Embeddings,
+    labels: Annotated[
+        Path | None, typer.Option(help="Columns to colour by: a table whose first column holds the ids.")
+    ] = None,
+    graph: Annotated[Path | None, typer.Option(help="The graph's file, to show a node's neighbours in it.")] = None,
+    out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the page goes.")] = Path("explore.html"),
+    map_: Annotated[str, typer.Option("--map", help="auto (t-SNE up to 5,000 nodes, else PCA), tsne or pca.")] = "auto",
+    count: Annotated[int, typer.Option("--neighbors", "-k", help="Similar nodes listed for each.")] = 10,
+    id_column: Annotated[str | None, typer.Option(help="The id column of the labels (else the first).")] = None,
+    drop_bad: Annotated[bool, typer.Option("--drop-bad", help="Go on without bad rows, and count them.")] = False,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Write one self-contained page: a map of the nodes to zoom, search, colour and click."""
+    from topoter.graphs import atomic_write, read_embeddings
+    from topoter.graphs.node_tables import read_node_table
+    from topoter.report.embedding_map import MAPS, map_for, project_2d
+    from topoter.report.explorer import write_explorer
+    from topoter.tasks.neighbors import nearest
+
+    if map_ not in MAPS:
+        raise UsageError(f"--map must be one of {', '.join(MAPS)}. Got {map_!r} instead.")
+    if id_column is not None and labels is None:
+        raise UsageError("--id-column names the column of ids in the labels: give --labels too.")
+    with atomic_write(out_path) as temporary:  # find out now, not after drawing, that it cannot be written
+        ids, z = read_embeddings(embeddings)
+        if not len(z):
+            raise DataError(f"{embeddings} holds no embeddings.")
+        notes = []
+        if len(z) > MOST_NODES:
+            chosen = np.sort(np.random.default_rng(seed).permutation(len(z))[:MOST_NODES])
+            notes.append(
+                f"Shown: {MOST_NODES:,} of {len(z):,} nodes, drawn at random; neighbours are sought among them."
+            )
+            ids, z = (ids[chosen] if isinstance(ids, np.ndarray) else [ids[place] for place in chosen]), z[chosen]
+        columns: dict[str, list[Any]] = {}
+        if labels is not None:
+            table = read_node_table(labels, id_column=id_column, drop_bad=drop_bad)
+            columns = table.for_nodes(ids)
+            notes += [text for text in table.notes if "no row" in text or "no node" in text or "Dropped" in text]
+        neighbors = None
+        if graph is not None:
+            neighbors, said = _graph_neighbors(graph, ids, drop_bad)
+            notes += said
+        note(f"Similar nodes of {len(z):,} ...", quiet)
+        similar = nearest(z, count)
+        drawn = map_for(len(z), map_)
+        note(f"Drawing the map ({drawn}) ...", quiet)
+        write_explorer(
+            temporary,
+            title=f"Embeddings of {embeddings.name}",
+            ids=ids,
+            points=project_2d(z, seed, map_),
+            nearest=similar,
+            columns=columns,
+            graph=neighbors,
+            map_name=MAP_NAMES[drawn],
+            notes=notes,
+        )
+    if json:
+        print_json({"page": str(out_path), "nodes": len(z), "map": drawn, "columns": list(columns), "notes": notes})
+        return
+    for text in notes:
+        note(text, quiet)
+    out.print(str(out_path), soft_wrap=True)
+
+
+def _graph_neighbors(path: Path, ids: Any, drop_bad: bool) -> tuple[GraphNeighbors, list[str]]:
+    """Edges between the nodes of the embeddings; those to other nodes are left out and counted."""
+    from topoter.graphs import read_graph
+    from topoter.graphs.ids import arrow_ids, positions, same_type
+    from topoter.report.explorer import GraphNeighbors
+
+    data, _ = read_graph(path, drop_bad=drop_bad)
+    theirs, ours = same_type(arrow_ids(data.node_ids), arrow_ids(ids))
+    edge_index = positions(theirs, ours)[data.edge_index.numpy()]
+    known = (edge_index >= 0).all(axis=0)
+    if not known.any():
+        raise DataError(
+            f"{path}: none of its edges joins two nodes of the embeddings "
+            f"(ids {theirs[0].as_py()!r} here, {ours[0].as_py()!r} there)."
+        )
+    left_out = int((~known).sum())
+    notes = [f"{path}: {left_out:,} edges to nodes without an embedding are left out."] if left_out else []
+    return GraphNeighbors.from_edges(edge_index[:, known], len(ours)), notes

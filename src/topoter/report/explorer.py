@@ -1,0 +1,132 @@
+"""The explorer: one page to walk through embeddings, node by node, offline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from topoter.errors import UsageError
+from topoter.report.explorer_columns import column_data
+from topoter.report.markup import Html, data_script, escape, join, paragraph
+from topoter.report.page import Page, Section
+
+ASSETS = ("explorer.js", "explorer.css")
+GRID = 65_535  # coordinates become whole numbers up to this: fine enough to zoom in, and short as text
+MOST_LISTED = 50  # graph neighbours of a node that the page lists; their number is always told
+
+
+@dataclass(frozen=True)
+class GraphNeighbors:
+    """Who is connected to whom: the neighbours of node i are `indices[indptr[i]:indptr[i + 1]]`."""
+
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int64]
+
+    @classmethod
+    def from_edges(cls, edge_index: npt.NDArray[np.int64], num_nodes: int) -> GraphNeighbors:
+        """From edges [2, E], taken as undirected; repeated ones and self-loops are left out."""
+        import scipy.sparse
+
+        source, target = edge_index[:, edge_index[0] != edge_index[1]]
+        ends = np.concatenate([source, target]), np.concatenate([target, source])
+        matrix = scipy.sparse.csr_matrix((np.ones(len(ends[0]), dtype=bool), ends), shape=(num_nodes, num_nodes))
+        matrix.sum_duplicates()
+        return cls(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64))
+
+
+def write_explorer(
+    path: str | os.PathLike[str],
+    *,
+    title: str,
+    ids: Sequence[object] | npt.NDArray[Any],
+    points: npt.NDArray[np.float64],
+    nearest: tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]],
+    columns: Mapping[str, Sequence[Any]] | None = None,
+    graph: GraphNeighbors | None = None,
+    map_name: str = "",
+    notes: Sequence[str] = (),
+) -> None:
+    """Write the page: a map to zoom, search and colour, and for a clicked node whom it resembles and whom it knows.
+
+    Args:
+        title: the heading.
+        ids: the nodes' names.
+        points: their places [N, 2].
+        nearest: the nodes with the most similar embeddings, numbers and cosines, each [N, k].
+        columns: name -> one value per node, to colour by; None is a missing one.
+        graph: the nodes' neighbours in the graph, if it is at hand.
+        map_name: how the places were found.
+        notes: what a reader should know, below the map.
+    """
+    count = len(ids)
+    if points.shape != (count, 2):
+        raise UsageError(f"The map must be [{count}, 2]. Got the shape {list(points.shape)}.")
+    columns = columns or {}
+    similar, cosine = nearest
+    data: dict[str, Any] = {
+        "ids": [str(value) for value in ids],
+        "xy": _to_grid(points).ravel().tolist(),
+        "columns": [column_data(name, values) for name, values in columns.items()],
+        "similar": similar.ravel().tolist(),
+        # Thousandths: "0.987" without the "0." is shorter by half, twenty thousand times ten.
+        "cosine": np.rint(cosine.ravel() * 1000).astype(int).tolist(),
+        "perNode": int(similar.shape[1]),
+        "graph": None if graph is None else _lists(graph),
+    }
+    section = Section("The map", "Each dot is a node; nodes with similar embeddings lie near each other.").add(
+        _markup(data, count, map_name), *(paragraph(note, "note") for note in notes)
+    )
+    Page(title, f"{count:,} nodes", footer="This page is one file and loads nothing.", assets=ASSETS).add(
+        section
+    ).write(path)
+
+
+def _to_grid(points: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Whole-number coordinates [N, 2]; one scale for both axes, since distances are what a map shows."""
+    if not len(points):
+        return np.zeros((0, 2), dtype=np.int64)
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = float((high - low).max()) or 1.0
+    centred = (points - (low + high) / 2) / size + 0.5
+    centred[:, 1] = 1 - centred[:, 1]  # a screen counts from the top
+    return np.rint(centred * GRID).astype(np.int64)
+
+
+def _lists(graph: GraphNeighbors) -> dict[str, list[int]]:
+    """Degrees, and at most so many neighbours of each node."""
+    degree = np.diff(graph.indptr)
+    rank = np.arange(len(graph.indices)) - np.repeat(graph.indptr[:-1], degree)
+    return {"degree": degree.tolist(), "neighbors": graph.indices[rank < MOST_LISTED].tolist(), "most": [MOST_LISTED]}
+
+
+def _markup(data: dict[str, Any], count: int, map_name: str) -> Html:
+    options = join(
+        Html(f'<option value="{number}">{escape(column["name"])}</option>')
+        for number, column in enumerate(data["columns"])
+    )
+    colours = Html(
+        f'<label>Colour by <select class="colour-by">{options}<option value="-1">nothing</option></select></label>'
+    )
+    label = f"A map of {count:,} nodes. Arrow keys move it, plus and minus zoom, 0 shows all."
+    place = f"{map_name}. " if map_name else ""
+    return Html(
+        '<div class="explorer" data-explorer>'
+        '<div class="bar"><div class="search"><label>Find a node <input type="search" autocomplete="off" '
+        'spellcheck="false" role="combobox" aria-expanded="false" aria-controls="matches" aria-autocomplete="list" '
+        'placeholder="its id"></label><ul id="matches" role="listbox" aria-label="Nodes found" hidden></ul></div>'
+        f"{colours}"
+        '<div class="zoom" role="group" aria-label="Zoom"><button type="button" data-zoom="in" aria-label="Zoom in">+'
+        '</button><button type="button" data-zoom="out" aria-label="Zoom out">\N{MINUS SIGN}</button>'
+        '<button type="button" data-zoom="all">All</button></div></div>'
+        '<div class="legend-box"></div>'
+        f'<div class="split"><div class="map" tabindex="0" role="application" aria-label="{escape(label)}">'
+        '<canvas class="dots"></canvas><canvas class="marks"></canvas></div>'
+        '<aside class="node" aria-live="polite" aria-label="The chosen node"></aside></div>'
+        f'<p class="note">{escape(place)}Scroll or pinch to zoom, drag to move, click a dot to see what it is like.</p>'
+        f"{data_script(data)}<noscript><p>The map needs JavaScript.</p></noscript></div>"
+    )

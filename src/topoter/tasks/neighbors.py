@@ -1,0 +1,43 @@
+"""Which nodes have the most similar embeddings: nearest neighbours by cosine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from topoter.errors import DataError, UsageError
+
+
+def unit_rows(z: np.ndarray) -> np.ndarray:
+    """Embeddings [N, F] with every row of length one; a row of zeros stays as it is."""
+    from sklearn.preprocessing import normalize
+
+    array = np.asarray(z)
+    if array.ndim != 2 or not len(array):
+        raise DataError(f"Embeddings must be a matrix [N, F] with at least one row. Got the shape {list(array.shape)}.")
+    good = np.isfinite(array).all(axis=1)
+    if not good.all():
+        raise DataError(f"The embedding in row {int(good.argmin())} (from 0) holds a value that is not finite.")
+    rows: np.ndarray = normalize(array)
+    return rows
+
+
+def nearest(z: np.ndarray, count: int, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The `count` most similar other nodes of each node (or of those in `rows`): numbers and cosines, [n, count].
+
+    Best first; of equals the one with the lower number is not promised. A graph of few nodes gives fewer columns.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    if count < 1:
+        raise UsageError(f"The number of neighbours must be at least 1. Got {count} instead.")
+    unit = unit_rows(z)
+    asked = np.arange(len(unit)) if rows is None else np.asarray(rows)
+    count = min(count, len(unit) - 1)
+    if not count:
+        return np.empty((len(asked), 0), dtype=np.int64), np.empty((len(asked), 0), dtype=np.float32)
+    # One more than asked for, because a node is (nearly always) its own nearest.
+    distance, found = NearestNeighbors(n_neighbors=count + 1, metric="cosine").fit(unit).kneighbors(unit[asked])
+    other = found != asked[:, None]
+    other[other.all(axis=1), -1] = False  # with many equal rows a node need not be among its own nearest
+    shape = (len(asked), count)
+    return found[other].reshape(shape), (1.0 - distance[other]).astype(np.float32).reshape(shape)

@@ -1,0 +1,47 @@
+"""Nearest neighbours by cosine, against the dense matrix of cosines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from topoter.errors import DataError, UsageError
+from topoter.tasks.neighbors import nearest, unit_rows
+
+Z = np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32)
+
+
+def test_neighbours_are_those_of_the_dense_cosines():
+    unit = Z / np.linalg.norm(Z, axis=1, keepdims=True)
+    cosine = unit @ unit.T
+    np.fill_diagonal(cosine, -2)
+    found, similarity = nearest(Z, 5)
+    np.testing.assert_array_equal(found, np.argsort(-cosine, axis=1)[:, :5])
+    np.testing.assert_allclose(similarity, -np.sort(-cosine, axis=1)[:, :5], atol=1e-5)
+
+
+def test_some_rows_only_and_lengths_do_not_matter():
+    found, _ = nearest(Z, 4)
+    some, _ = nearest(Z * np.arange(1, 51)[:, None], 4, np.array([7, 3]))
+    np.testing.assert_array_equal(some, found[[7, 3]])
+
+
+def test_equal_embeddings_never_give_a_node_itself():
+    found, similarity = nearest(np.ones((8, 3)), 3)
+    assert found.shape == (8, 3)
+    assert not (found == np.arange(8)[:, None]).any()
+    np.testing.assert_allclose(similarity, 1, atol=1e-6)
+
+
+def test_few_nodes_have_few_neighbours():
+    assert nearest(Z[:3], 10)[0].shape == (3, 2)
+    assert nearest(Z[:1], 10)[0].shape == (1, 0)
+
+
+def test_wrong_calls():
+    with pytest.raises(UsageError, match=r"at least 1. Got 0"):
+        nearest(Z, 0)
+    with pytest.raises(DataError, match="at least one row"):
+        unit_rows(np.empty((0, 4)))
+    with pytest.raises(DataError, match=r"row 1 .* not finite"):
+        unit_rows(np.array([[1.0, 2.0], [np.inf, 0.0]]))

@@ -1,0 +1,54 @@
+"""The documentation builds without a warning, and the commands it shows exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from topoter.cli import app
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+
+
+def test_the_documentation_builds_strictly_and_loads_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(tmp_path / "site")]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr
+    built = {path.stem if path.stem != "index" else path.parent.name for path in tmp_path.rglob("*.html")}
+    assert {page.stem for page in PAGES} - {"index"} <= built
+    reference = (tmp_path / "site" / "api" / "index.html").read_text(encoding="utf-8")
+    assert 'id="topoter.TopoTER.fit_transform"' in reference
+    own = (tmp_path / "site" / "your-own-graph" / "index.html").read_text(encoding="utf-8")
+    assert "GridSearchCV" in own, "examples are taken into the pages"
+    sources = re.findall(r'(?:<script[^>]*src|<link[^>]*stylesheet[^>]*href)="([^"]+)"', own)
+    assert sources
+    assert not any(source.startswith("http") for source in sources)
+
+
+def shown_commands() -> list[str]:
+    """Every line of a page's code blocks that calls topoter."""
+    lines, inside = set(), False
+    for page in PAGES:
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if line.startswith("```"):
+                inside = not inside
+            elif inside and line.startswith("topoter "):
+                lines.add(line)
+    return sorted(lines)
+
+
+@pytest.mark.parametrize("line", shown_commands())
+def test_a_command_in_the_documentation_exists_with_its_options(line: str) -> None:
+    words = shlex.split(line)
+    commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    assert words[1] in commands
+    known = {option for parameter in commands[words[1]].params for option in parameter.opts}
+    assert {word for word in words[2:] if word.startswith("-")} <= known
