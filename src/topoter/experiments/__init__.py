@@ -7,9 +7,12 @@ from importlib import import_module
 from topoter.errors import unknown_name
 from topoter.experiments.experiment import Experiment
 
-# Where each experiment is described; a module is imported when its experiment is asked for.
+# Where each experiment is described (module:name); a module is imported when its experiment is asked for.
 EXPERIMENTS = {
-    "node-classification": "topoter.experiments.node_classification",
+    "node-classification": "node_classification:EXPERIMENT",
+    "order": "studies:ORDER",
+    "layers": "studies:LAYERS",
+    "perturbation-rate": "studies:PERTURBATION_RATE",
 }
 # Names of `topoter evaluate`.
 TASKS = {"node": "node-classification"}
@@ -19,5 +22,6 @@ def experiment(name: str) -> Experiment:
     """An experiment by its name in `topoter reproduce`."""
     if name not in EXPERIMENTS:
         raise unknown_name("experiment", name, EXPERIMENTS)
-    found: Experiment = import_module(EXPERIMENTS[name]).EXPERIMENT
+    module, attribute = EXPERIMENTS[name].split(":")
+    found: Experiment = getattr(import_module(f"topoter.experiments.{module}"), attribute)
     return found

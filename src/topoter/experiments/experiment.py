@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ class Experiment:
         load: the data of a dataset, by its name and the folder of the published files.
         measure: one run on those data.
         scores: from a stored result to the values of each metric (a run may hold several values).
+        recipes: the experiment whose recipes are used, if they are not its own.
         variations: parameters put over those of the recipe, one run each: the points of a study.
         protocols: those that make sense here, the default first.
         single: protocols that ask for one encoder only, whatever the number of seeds.
@@ -59,6 +60,7 @@ class Experiment:
     load: Callable[[str, Path | None], Any]
     measure: Callable[[Run, Any, Progress | None], Measured]
     scores: Callable[[dict[str, Any]], dict[str, list[float]]]
+    recipes: str | None = None
     variations: Sequence[dict[str, Any]] = ({},)
     protocols: Sequence[str] = ("validation",)
     single: frozenset[str] = frozenset()
@@ -77,6 +79,8 @@ class Experiment:
         """The runs behind one row on one dataset: every variation with an encoder per seed."""
         from topoter.experiments.runs import Run
 
-        recipe = load_recipe(self.name, row.method, dataset, row.recipe)
+        recipe = load_recipe(self.recipes or self.name, row.method, dataset, row.recipe)
+        if self.recipes:  # the paper's value there is not that of any point here
+            recipe = replace(recipe, experiment=self.name, paper=None)
         count = 1 if row.protocol in self.single else seeds
         return [Run(recipe, row.protocol, seed, variation) for variation in self.variations for seed in range(count)]

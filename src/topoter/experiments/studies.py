@@ -1,0 +1,88 @@
+"""The paper's studies on node classification: one parameter changes, the others stay, curves instead of rows.
+
+They take the recipes of node classification (`best` for TopoTER: the paper's own settings hardly train) and put
+a variation over them. `propagated` and `random-init` stand beside every curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from topoter.experiments.experiment import Experiment, Row
+from topoter.experiments.node_classification import load_labelled, measure, scores
+
+DATASETS = ("cora", "citeseer", "pubmed")
+REFERENCES = ("propagated", "random-init")
+AXES = {
+    "order": ("order", "order k of the adjacency"),
+    "layers": ("num_layers", "SGC layers (hidden 64)"),
+    "perturbation-rate": ("perturbation_rate", "edge perturbation rate r"),
+}
+
+
+def _study(name: str, methods: Sequence[str], variations: Sequence[dict[str, Any]]) -> Experiment:
+    return Experiment(
+        name=name,
+        recipes="node-classification",
+        datasets=DATASETS,
+        rows=tuple(Row(method) for method in (*methods, *REFERENCES)),
+        metrics=("accuracy",),
+        load=load_labelled,
+        measure=measure,
+        scores=scores,
+        variations=variations,
+        figures=lambda stored, folder: [draw(name, stored, folder)],
+    )
+
+
+ORDER = _study("order", ("topoter", "dgi", "gae"), [{"order": k} for k in range(1, 6)])
+LAYERS = _study("layers", ("topoter",), [{"num_layers": n, "hidden_channels": 64} for n in range(1, 6)])
+# The paper studies r at k = 1.
+PERTURBATION_RATE = _study(
+    "perturbation-rate", ("topoter",), [{"order": 1, "perturbation_rate": r / 10} for r in range(11)]
+)
+
+
+def draw(name: str, stored: Sequence[dict[str, Any]], folder: Path) -> Path:
+    """One page with a chart per dataset: mean accuracy over seeds by the varied parameter, deviation as a band."""
+    from topoter.report import Page, Section
+
+    parameter, label = AXES[name]
+    page = Page(
+        f"Study: {label}", "Node classification, test accuracy in percent; the band is one deviation over seeds."
+    )
+    for dataset in dict.fromkeys(run["dataset"] for run in stored):
+        runs = [run for run in stored if run["dataset"] == dataset]
+        page.add(Section(dataset).add(chart(runs, parameter, label)))
+    path = folder / "figure.html"
+    folder.mkdir(parents=True, exist_ok=True)
+    page.write(path)
+    return path
+
+
+def chart(runs: Sequence[dict[str, Any]], parameter: str, label: str) -> Any:
+    """The curves of every method on one dataset."""
+    from topoter.report import line_chart
+    from topoter.report.charts.lines import Series
+
+    series = []
+    for method in dict.fromkeys(run["method"] for run in runs):
+        points = mean_by_value([run for run in runs if run["method"] == method], parameter)
+        at, means, deviations = zip(*points)
+        series.append(Series(method, at, means, deviations, dashed=method in REFERENCES, markers=True))
+    return line_chart(series, title="", x_label=label, y_label="test accuracy, %")
+
+
+def mean_by_value(runs: Sequence[dict[str, Any]], parameter: str) -> list[tuple[float, float, float]]:
+    """(value of the parameter, mean, deviation) over seeds, by increasing value."""
+    import statistics
+
+    by_value: dict[float, list[float]] = {}
+    for run in runs:
+        by_value.setdefault(run["variation"][parameter], []).append(run["result"]["test"])
+    return [
+        (value, statistics.fmean(found), statistics.stdev(found) if len(found) > 1 else 0.0)
+        for value, found in sorted(by_value.items())
+    ]
