@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.memory import exponent, in_own_process
+from benchmarks.propagation import WAYS, compare_ways
 from benchmarks.steps import compare
-from topoter.datasets import available
+from topoter.datasets import available, block_model, load
 from topoter.experiments.runs import save_text, versions
 
 CASES = [("cora", 512), ("citeseer", 512), ("pubmed", 256), ("pubmed", 512)]
@@ -35,6 +36,13 @@ def main() -> None:
         for name in ("topoter", "twin"):
             result["memory"].append(in_own_process(name, dataset, channels))
             print(json.dumps(result["memory"][-1]), flush=True)
+    result["propagation"] = []
+    for graph, channels in [*cases, (100_000, 64)]:
+        data = load(graph) if isinstance(graph, str) else block_model(graph, 10, 10.0, 32, 0)
+        name = graph if isinstance(graph, str) else f"block model, {graph:,} nodes"
+        for threads in (1, 2):
+            result["propagation"].append(compare_ways(name, data, channels, threads))
+            print(json.dumps(result["propagation"][-1]), flush=True)
     for size in (size for size in SIZES if size <= arguments.largest):
         result["growth"].append(in_own_process("growth", size, 64, 3))
         print(json.dumps(result["growth"][-1]), flush=True)
@@ -74,6 +82,18 @@ def tables(result: dict[str, Any]) -> str:
             f"| {row['dataset']} | {row['channels']} | {mine:.0f} | {row['peak_mb']:.0f} "
             f"| {row['peak_mb'] / mine:.1f} |"
         )
+    lines += [
+        "",
+        "### Propagation",
+        "",
+        "One product A H, medians of CPU time in milliseconds, the ways taking turns in one process.",
+        "",
+        "| graph | F | threads | " + " | ".join(way.replace("_", " ") for way in WAYS) + " |",
+        "|---|---|---|" + "---|" * len(WAYS),
+    ]
+    for row in result["propagation"]:
+        times = " | ".join(f"{row[f'{way}_cpu_ms']:.2f}" for way in WAYS)
+        lines.append(f"| {row['graph']} | {row['channels']} | {row['threads']} | {times} |")
     lines += ["", "### Growth", "", "Block models of mean degree 10, F = 64.", ""]
     lines += ["| nodes | edges | CPU s / epoch | wall s / epoch | peak MB |", "|---|---|---|---|---|"]
     for row in result["growth"]:
