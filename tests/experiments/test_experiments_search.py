@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @pytest.fixture
 def graph(monkeypatch):
-    monkeypatch.setattr(search, "EPOCHS", (2, 5))
+    monkeypatch.setattr(search, "EPOCHS", (2, 5, 9))
     monkeypatch.setattr(search, "SPACE", {"order": (1, 2), "out_channels": (8, 512), "learning_rate": (1e-3, 1e-2)})
     data = block_model(num_nodes=300, num_blocks=3, mean_degree=6.0, num_features=20, seed=1, noise=2.0)
     data.train_mask, data.val_mask, data.test_mask = random_split(data.y, seed=0, train_per_class=10, val_per_class=15)
@@ -39,25 +39,25 @@ def test_test_labels_are_gone_before_the_search_begins(graph):
 def test_other_test_labels_change_no_score_and_no_choice(graph, tmp_path):
     permuted = graph.clone()
     permuted.y = torch.where(graph.test_mask, (graph.y + 1) % 3, graph.y)
-    found = [Search(data, "sbm", 1, tmp_path / f"{place}.json") for place, data in enumerate((graph, permuted))]
+    found = [Search(data, "sbm", 1, tmp_path / f"{place}.json", 5) for place, data in enumerate((graph, permuted))]
     assert found[0].run() == found[1].run()
     assert found[0].trials == found[1].trials
 
 
 def test_the_best_trial_wins_and_trials_on_disk_are_not_repeated(graph, tmp_path, monkeypatch):
     path = tmp_path / "sbm.json"
-    first = Search(graph, "sbm", 1, path)
+    first = Search(graph, "sbm", 1, path, 5)
     best = first.run()
     assert best.best()[0] == max(trial.best()[0] for trial in first.trials)
     assert {"order", "out_channels", "learning_rate"} <= set(json.loads(path.read_text())["space"])
     monkeypatch.setattr(search, "embeddings_on_the_way", None)  # would fail if anything were trained again
-    assert Search(graph, "sbm", 1, path).run() == best
+    assert Search(graph, "sbm", 1, path, 5).run() == best
     with pytest.raises(DataError, match="holds another search"):
-        Search(graph, "sbm", 2, path)
+        Search(graph, "sbm", 2, path, 5)
 
 
 def test_embeddings_on_the_way_are_those_of_shorter_trainings(graph):
     setting = {"out_channels": 8, "order": 1}
-    for epochs, z in embeddings_on_the_way(graph, setting, seed=3):
+    for epochs, z in embeddings_on_the_way(graph, setting, 3, [2, 5]):
         whole = TopoTER(**setting, epochs=epochs, patience=None, random_state=3).fit_transform(graph)
         np.testing.assert_array_equal(z, whole)

@@ -17,6 +17,7 @@ def run(
     dataset: Annotated[str, typer.Argument(help="A labelled dataset (see `topoter datasets`).")],
     seeds: Annotated[int, typer.Option(min=1, help="Encoders per setting.")] = 2,
     rounds: Annotated[int, typer.Option(min=1, help="How often every parameter is visited.")] = 2,
+    most_epochs: Annotated[int, typer.Option(min=1, help="The longest training tried.")] = 640,
     out_dir: Annotated[Path, typer.Option("--out", help="Where the trials are kept, and read again.")] = Path(
         "results/search"
     ),
@@ -30,7 +31,7 @@ def run(
 
     show_log(quiet)
     name = dataset.lower()
-    search = Search(load(name, data_root=data_root), name, seeds, out_dir / f"{name}.json")
+    search = Search(load(name, data_root=data_root), name, seeds, out_dir / f"{name}.json", most_epochs)
 
     def show(trial: Trial) -> None:
         score, epochs = trial.best()

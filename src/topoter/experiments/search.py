@@ -44,7 +44,7 @@ SPACE: dict[str, tuple[Any, ...]] = {
     "init_gain": (1.0, 3.0, 6.0, 12.0),
     "out_channels": (512, "features"),  # "features": the multiple of 512 that holds all features
 }
-EPOCHS = (40, 80, 160)
+EPOCHS = (40, 80, 160, 320, 640)
 RANDOM_SPLITS = 4
 UNKNOWN = -1  # in place of every test label
 
@@ -71,11 +71,13 @@ class Search:
         data: a labelled graph; its test labels are erased here.
         seeds: encoders per setting.
         path: where the trials are kept.
+        most_epochs: up to which of `EPOCHS` to train.
     """
 
-    def __init__(self, data: Data, dataset: str, seeds: int, path: Path) -> None:
+    def __init__(self, data: Data, dataset: str, seeds: int, path: Path, most_epochs: int = EPOCHS[-1]) -> None:
         self.data = without_test_labels(data)
         self.dataset, self.seeds, self.path = dataset, seeds, path
+        self.epochs = [epochs for epochs in EPOCHS if epochs <= most_epochs] or [most_epochs]
         self.splits = labelled_splits(self.data)
         width = -(-int(data.num_features) // 512) * 512
         self.space = {
@@ -104,7 +106,7 @@ class Search:
             return known
         trial = Trial(dict(setting))
         for seed in range(self.seeds):
-            for epochs, z in embeddings_on_the_way(self.data, setting, seed):
+            for epochs, z in embeddings_on_the_way(self.data, setting, seed, self.epochs):
                 trial.scores.setdefault(epochs, []).append(score(z, self.data.y.numpy(), self.splits))
         self.trials.append(trial)
         self._save()
@@ -116,8 +118,15 @@ class Search:
         if not self.path.is_file():
             return []
         stored = json.loads(self.path.read_text(encoding="utf-8"))
-        if stored["seeds"] != self.seeds or stored["dataset"] != self.dataset:
-            raise DataError(f"{self.path} holds another search ({stored['dataset']}, {stored['seeds']} seeds).")
+        found, asked = (
+            f"{dataset}, {seeds} seeds, epochs {epochs}"
+            for dataset, seeds, epochs in (
+                (stored["dataset"], stored["seeds"], stored["epochs"]),
+                (self.dataset, self.seeds, self.epochs),
+            )
+        )
+        if found != asked:
+            raise DataError(f"{self.path} holds another search ({found}) than asked for ({asked}): move it away.")
         return [
             Trial(item["setting"], {int(epochs): values for epochs, values in item["scores"].items()})
             for item in stored["trials"]
@@ -129,7 +138,7 @@ class Search:
             "seeds": self.seeds,
             "splits": len(self.splits),
             "space": self.space,
-            "epochs": EPOCHS,
+            "epochs": self.epochs,
             "versions": versions(),
             "trials": [{"setting": trial.setting, "scores": trial.scores} for trial in self.trials],
         }
@@ -163,17 +172,19 @@ def score(z: np.ndarray, y: np.ndarray, splits: Sequence[tuple[np.ndarray, np.nd
     return statistics.fmean(choose_probe(z, y, train, val).val for train, val in splits)
 
 
-def embeddings_on_the_way(data: Data, setting: Setting, seed: int) -> Iterator[tuple[int, np.ndarray]]:
+def embeddings_on_the_way(
+    data: Data, setting: Setting, seed: int, numbers: Sequence[int]
+) -> Iterator[tuple[int, np.ndarray]]:
     """What training with each number of epochs would give, out of one training with the most of them."""
     unlabelled = data.clone()
     for name in ("y", "train_mask", "val_mask"):
         del unlabelled[name]
-    model = TopoTER(**setting, epochs=max(EPOCHS), patience=None, random_state=seed)
+    model = TopoTER(**setting, epochs=max(numbers), patience=None, random_state=seed)
     state, batches = model.start(unlabelled)
     found: list[tuple[int, np.ndarray]] = []
 
     def keep(record: EpochRecord) -> None:
-        if record.epoch in EPOCHS:
+        if record.epoch in numbers:
             found.append((record.epoch, _embed(state, batches[0])))
 
     pretrain(state, batches, model.settings(), on_epoch=keep)
