@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from topoter.cli import datasets, demo, embed, env, evaluate, fit, reproduce
+from topoter.cli import datasets, demo, embed, env, evaluate, fit, links, reproduce
 from topoter.cli.output import error_line
 from topoter.errors import TopoterError
 
@@ -24,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, datasets, fit, embed, evaluate, reproduce, env):
+for command in (demo, datasets, fit, embed, links, evaluate, reproduce, env):
     app.command(command.__name__.rsplit(".", 1)[-1])(command.run)
 
 

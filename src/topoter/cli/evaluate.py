@@ -14,7 +14,7 @@ from topoter.errors import UsageError, unknown_name
 
 
 def run(
-    task: Annotated[str, typer.Argument(help="What to evaluate: node.")],
+    task: Annotated[str, typer.Argument(help="What to evaluate: node, link or temporal.")],
     dataset: Annotated[str, typer.Option(help="A dataset name (see `topoter datasets`).")] = "cora",
     method: Annotated[str, typer.Option(help="topoter, or a method of the task's table.")] = "topoter",
     recipe: Annotated[str | None, typer.Option(help="best (ours) or paper.")] = None,
@@ -62,4 +62,4 @@ def run(
         spread = f"{len(cell.scores[chosen.metrics[0]])} restarts on one encoder"
     marked = ", SELECTS ON TEST" if protocol == "paper" else ""
     scores = ", ".join(f"{metric} {cell.ours(metric)} % (paper {cell.paper(metric)})" for metric in chosen.metrics)
-    out.print(f"{method} ({cell.recipe.name}) on {dataset.lower()}: {scores}; {spread}{marked}")
+    out.print(f"{method} ({cell.recipe_name}) on {dataset.lower()}: {scores}; {spread}{marked}")

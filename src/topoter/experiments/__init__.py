@@ -10,9 +10,12 @@ from topoter.experiments.experiment import Experiment
 # Where each experiment is described; a module is imported when its experiment is asked for.
 EXPERIMENTS = {
     "node-classification": "topoter.experiments.node_classification",
+    "link-prediction": "topoter.experiments.link_prediction",
+    "temporal-links": "topoter.experiments.temporal_links",
+    "equivariance": "topoter.experiments.equivariance",
 }
 # Names of `topoter evaluate`.
-TASKS = {"node": "node-classification"}
+TASKS = {"node": "node-classification", "link": "link-prediction", "temporal": "temporal-links"}
 
 
 def experiment(name: str) -> Experiment:
