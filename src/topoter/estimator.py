@@ -125,9 +125,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
         pretrain(state, batches, self.settings(), on_epoch=self.on_epoch)
         return self.finish(state)
 
-    def start_snapshots(
-        self, snapshots: Sequence[Any], x: Any = None
-    ) -> tuple[TrainingState, list[TransitionBatch]]:
+    def start_snapshots(self, snapshots: Sequence[Any], x: Any = None) -> tuple[TrainingState, list[TransitionBatch]]:
         """As `start`, for a graph that was seen at several times."""
         graphs = aligned(snapshots, x)
         state, _ = self.start(graphs[0])

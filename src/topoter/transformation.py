@@ -77,7 +77,7 @@ class Transition:
 
     def sample(self, generator: torch.Generator) -> TopologyTransformation:
         """The pairs of one step."""
-        known, known_type = self._changes
+        _, known_type = self._changes
         kept, added = (int((known_type == kind).sum()) for kind in (EdgeChange.KEEP_CONNECTED, EdgeChange.ADD))
         return self._with(generator, max(kept, added, 1))
 

@@ -15,6 +15,7 @@ from topoter.cli.output import (
     Seed,
     describe,
     load_graph,
+    load_over_time,
     note,
     out,
     print_json,
@@ -88,6 +89,7 @@ def run(
         )
         model = TopoTER(**parameters, random_state=seed, device=device)
         model.settings().check()
+        batches: list[Any]
         if graph is not None:
             data = load_graph(
                 graph,
@@ -100,12 +102,14 @@ def run(
                 delimiter=delimiter,
                 drop_bad=drop_bad,
             )
-            state, batches = model.start(data)
+            state, whole = model.start(data)
+            batches, edges = [*whole], whole[0][1].num_edges
         else:
             data, times = load_over_time(
                 snapshots or "", data_root, time_column=time_column, delimiter=delimiter, drop_bad=drop_bad
             )
-            state, batches = model.start_snapshots(times, data.x)
+            state, transitions = model.start_snapshots(times, data.x)
+            batches, edges = [*transitions], data.edge_index.size(1)
             note(f"{len(times)} snapshots of {data.num_nodes:,} nodes, {len(batches)} transitions.", quiet)
         if str(model.cleaning_):
             note(f"Edges: {model.cleaning_}.", quiet)
@@ -137,7 +141,7 @@ def run(
             {
                 "model": str(out_path),
                 "nodes": int(data.num_nodes),
-                "edges": int(data.edge_index.size(1)) if snapshots else batches[0][1].num_edges,
+                "edges": edges,
                 "epochs": len(model.history_),
                 "loss": last.loss if last else None,
                 "prior_entropy": last.prior_entropy if last else None,

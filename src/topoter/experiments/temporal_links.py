@@ -12,7 +12,7 @@ from topoter.tasks.temporal_links import PROTOCOLS, mean_scores, predict
 
 TWO_SNAPSHOTS = frozenset({"sparrow-social"})  # there is no next one to predict
 DATASETS = ("sparrow-social", "wildbird-network", *(f"ant-colony{number}" for number in range(1, 7)))
-ROWS = (("persistence", "paper"), ("gae", "paper"), ("vgae", "paper"), ("topoter", "paper"), ("topoter", "best"))
+ROWS = (("persistence", "paper"), ("gae", "paper"), ("vgae", "paper"), ("topoter", "paper"))
 
 
 def load_over_time(dataset: str, data_root: Path | None) -> Snapshots:

@@ -31,7 +31,9 @@ BLOCK = 2048  # rows and columns of scores held at a time: 16 MB
 class RankedLinks:
     """Disconnected pairs [2, K] with their scores [K], the most likely first, and how good the ranking is.
 
-    A score is the log odds of being an edge, where edges and disconnected pairs are equally many. `auc` was measured on edges that neither the encoder nor the weights had seen, against as many disconnected pairs.
+    A score is the log odds of being an edge, where edges and disconnected pairs are equally many. `auc` and `ap` were
+    measured on hidden edges, along which no messages passed and from which no weights were learned, against as many
+    disconnected pairs; a model that was fitted on this very graph did meet them in pre-training.
     """
 
     pairs: Tensor
@@ -44,7 +46,7 @@ class RankedLinks:
 class ChannelWeights:
     """A linear decoder on Hadamard products: the logit of a pair is sum_f w_f h_if h_jf + b.
 
-    Linear on purpose: a block of scores is then one matrix product, so that all pairs of 100,000 nodes can be looked at.
+    Linear on purpose: a block of scores is then one matrix product, and all pairs of 100,000 nodes can be scored.
     """
 
     weight: Tensor
