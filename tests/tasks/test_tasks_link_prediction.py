@@ -27,7 +27,14 @@ SETTINGS = {
     "adamic-adar": {},
     "spectral": {"out_channels": 8},
     "deepwalk": {"out_channels": 8, "walks": 2, "length": 10, "window": 2},
-    "topoter": {**QUICK, "pretraining_epochs": 3, "decoder": "hadamard", "joint": 0.5, "hidden_edges": 0.5, "dropout": 0.2},
+    "topoter": {
+        **QUICK,
+        "pretraining_epochs": 3,
+        "decoder": "hadamard",
+        "joint": 0.5,
+        "hidden_edges": 0.5,
+        "dropout": 0.2,
+    },
     "topoter-frozen": {**QUICK, "pretraining_epochs": 3, "decoder": "hadamard"},
 }
 

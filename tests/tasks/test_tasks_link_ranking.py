@@ -1,4 +1,4 @@
-"""The ranking of missing edges: the blocks change nothing, edges and repeats never appear, blocks of nodes are found."""
+"""The ranking of missing edges: its blocks change nothing, edges never appear, blocks of nodes are found."""
 
 from __future__ import annotations
 
