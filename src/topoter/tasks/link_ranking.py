@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from topoter.adjacency import Adjacency
-from topoter.errors import DataError, whole_number
+from topoter.errors import DataError, invalid_parameter
 from topoter.estimator import TopoTER
 from topoter.tasks.link_split import HeldOut, auc_and_ap
 from topoter.tasks.link_training import hide_edges
@@ -74,7 +74,8 @@ def rank_links(
     A share of the edges is hidden, the rest embedded, and the weight of every channel learned from the hidden edges
     against disconnected pairs; with these weights the embeddings of the whole graph score all its pairs.
     """
-    top = whole_number("top", top, 1)
+    if top < 1:
+        raise invalid_parameter("top", "rank_links", "at least 1", top)
     adjacency, _ = Adjacency.from_edge_index(data.edge_index, data.num_nodes, data.get("edge_weight"))
     if adjacency.num_edges < FEWEST_EDGES:
         raise DataError(
