@@ -142,4 +142,4 @@ def test_a_single_graph_is_transformed_at_random():
     observed = Observed([Adjacency.from_edge_index(graph.edge_index, 50)[0]], graph.x)
     recipe = small(load_recipe("equivariance", "topoter", "cora"))
     stored = execute(experiment("equivariance"), Run(recipe, "validation", 0), observed)
-    assert stored["result"]["transformation"] == "random, r = 0.7"
+    assert stored["result"]["transformation"].startswith("random, r = 0.7")

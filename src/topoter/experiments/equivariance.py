@@ -79,7 +79,9 @@ def measure(run: Run, data: Observed, progress: Progress | None) -> Measured:
         "epochs": len(state.history),
         "nodes": num_nodes,
         "channels": found.h.size(1),
-        "transformation": "observed" if len(data.graphs) > 1 else f"random, r = {model.perturbation_rate}",
+        "transformation": "observed, the one trained on, as in the paper"
+        if len(data.graphs) > 1
+        else f"random, r = {model.perturbation_rate}, not one trained on",
         "panels": shown if run.seed == 0 else [],  # one picture is enough
     }
     return Measured(result, [record.loss for record in state.history])

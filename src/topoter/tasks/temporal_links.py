@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import Any
 
 import torch
@@ -168,21 +168,17 @@ def autoencode_next(
     gcn.initialize(parameters["init"], generator)  # after PyG's constructor, which draws all weights anew
     x = torch.ones(split.num_nodes, 1)
 
+    turns = cycle(split.transitions)
+
     def loss() -> Tensor:
-        """Mean over the transitions; pairs as for TopoTER, by whether they are connected afterwards."""
-        total = torch.zeros(())
-        for transition in split.transitions:
-            sampled = transition.sample(generator)
-            connected = torch.isin(sampled.pairs[0] * split.num_nodes + sampled.pairs[1], transition.after.keys)
-            z = module.encode(x, transition.before)
-            logits = _inner_products(z, sampled.pairs)
-            # PyG's recon_loss, with one product of all nodes in place of one per pair: graphs of animals are dense.
-            total = (
-                total + functional.softplus(-logits[connected]).mean() + functional.softplus(logits[~connected]).mean()
-            )
-            if variational:
-                total = total + module.kl_loss() / split.num_nodes
-        return total / len(split.transitions)
+        """Of one transition, by turns; pairs as for TopoTER, by whether they are connected afterwards."""
+        transition = next(turns)
+        sampled = transition.sample(generator)
+        connected = torch.isin(sampled.pairs[0] * split.num_nodes + sampled.pairs[1], transition.after.keys)
+        logits = _inner_products(module.encode(x, transition.before), sampled.pairs)
+        # PyG's recon_loss, with one product of all nodes in place of one per pair: graphs of animals are dense.
+        value = functional.softplus(-logits[connected]).mean() + functional.softplus(logits[~connected]).mean()
+        return value + module.kl_loss() / split.num_nodes if variational else value
 
     with seeded(seed):  # VGAE draws its noise from PyTorch's global generator
         losses = train(
@@ -191,6 +187,7 @@ def autoencode_next(
             epochs=parameters["epochs"],
             learning_rate=parameters["learning_rate"],
             patience=parameters["patience"],
+            steps=len(split.transitions),  # as for TopoTER: an epoch is a pass over all transitions
             on_epoch=progress,
         )
     module.eval()
