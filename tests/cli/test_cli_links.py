@@ -119,6 +119,10 @@ def test_links_are_evaluated_and_reproduced(real_data, tmp_path):
     assert {"mean", "std", "ap_mean", "ap_std"} <= set(content)
     line = fails(1, "evaluate", "temporal", *arguments[:-1], "--protocol", "next-snapshot")
     assert "three at least" in line
+    link = ["evaluate", "link", "--method", "adamic-adar", "--dataset", "cora", "--data-root", real_data, "--seeds", 1]
+    content = json.loads(topoter(*link, "--json", "--quiet").stdout)
+    assert (content["task"], content["metric"]) == ("link", "AUC")
+    assert 50 < content["ap_mean"] < 100
     again = ["reproduce", "link-prediction", "--methods", "feature-cosine,adamic-adar", "--datasets", "cora"]
     shown = topoter(*again, "--seeds", 2, "--data-root", real_data, "--out", tmp_path, "--quiet")
     assert shown.returncode == 0, shown.stderr

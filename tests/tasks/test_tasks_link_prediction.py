@@ -76,6 +76,14 @@ def test_the_split_depends_on_the_seed_only(graph):
     assert not torch.equal(one.test.pairs, other.test.pairs)
 
 
+def test_weights_stay_with_their_edges(graph):
+    weighted = graph.clone()
+    weighted.edge_weight = (graph.edge_index.sum(0) % 7 + 1).float()
+    split = split_links(weighted, 0)
+    torch.testing.assert_close(split.data.edge_weight, (split.data.edge_index.sum(0) % 7 + 1).float())
+    assert torch.isfinite(train_links(split, LinkSettings(**QUICK), 0).scores(split.val.pairs)).all()
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_predictions_do_not_depend_on_the_test_pairs(graph, method):
     """Other test pairs, and test pairs with shuffled labels, change no score of any pair."""

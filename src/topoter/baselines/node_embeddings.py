@@ -43,7 +43,7 @@ def deepwalk(
 ) -> Tensor:
     """DeepWalk [N, F] (Perozzi et al., 2014): random walks read as sentences by gensim's Word2Vec.
 
-    A node without edges is in no walk but its own, and keeps the vector it started with.
+    A node without edges walks on the spot: its vector says nothing of others.
     """
     try:
         from gensim.models import Word2Vec

@@ -18,7 +18,10 @@ def run(
     dataset: Annotated[str, typer.Option(help="A dataset name (see `topoter datasets`).")] = "cora",
     method: Annotated[str, typer.Option(help="topoter, or a method of the task's table.")] = "topoter",
     recipe: Annotated[str | None, typer.Option(help="best (ours) or paper.")] = None,
-    protocol: Annotated[str | None, typer.Option(help="validation, or paper (selects on test).")] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(help="node: validation, paper (selects on test); temporal: held-out-pairs, next-snapshot."),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds, each with a new encoder.")] = 3,
     epochs: Annotated[int | None, typer.Option(help="Other than the recipe's.")] = None,
     out_dir: Annotated[Path | None, typer.Option("--out", help="Keep one JSON per run here, and reuse it.")] = None,
