@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,11 @@ from topoter.decoder import TransformationDecoder
 from topoter.encoders import Encoder, ModuleEncoder, build_encoder
 from topoter.errors import DataError, UsageError, invalid_parameter, whole_number
 from topoter.features import prepare_features
-from topoter.graphs import as_data, match_features
+from topoter.graphs import aligned, as_data, match_features
+from topoter.graphs.features import STRUCTURAL_NAMES
 from topoter.model import TopoTERModel
-from topoter.training import Batch, EpochRecord, TrainingSettings, TrainingState, pretrain
+from topoter.training import Batch, EpochRecord, TrainingSettings, TrainingState, TransitionBatch, pretrain
+from topoter.transformation import Transition
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -111,6 +114,26 @@ class TopoTER(TransformerMixin, BaseEstimator):
         pretrain(state, batches, self.settings(), on_epoch=self.on_epoch)
         return self.finish(state)
 
+    def fit_snapshots(self, snapshots: Sequence[Any], *, x: Any = None) -> TopoTER:
+        """Pre-train on what happened to a graph between one time and the next, two snapshots at least.
+
+        Args:
+            snapshots: the edges at each time, edge_index [2, E_t], over the same nodes.
+            x: features [N, C], the same at all times; without them every node gets the number 1, as in the paper.
+        """
+        state, batches = self.start_snapshots(snapshots, x)
+        pretrain(state, batches, self.settings(), on_epoch=self.on_epoch)
+        return self.finish(state)
+
+    def start_snapshots(self, snapshots: Sequence[Any], x: Any = None) -> tuple[TrainingState, list[TransitionBatch]]:
+        """As `start`, for a graph that was seen at several times."""
+        graphs = aligned(snapshots, x)
+        state, _ = self.start(graphs[0])
+        batches = [self._batch(graph)[0] for graph in graphs]
+        features = batches[0][0]
+        transitions = [(features, Transition(a, b)) for (_, a), (_, b) in pairwise(batches)]
+        return state, transitions
+
     def start(self, data: Data) -> tuple[TrainingState, list[Batch]]:
         """A new training state and what to train on; `fit` is start, `pretrain`, `finish`."""
         settings = self.settings()
@@ -143,7 +166,8 @@ class TopoTER(TransformerMixin, BaseEstimator):
         """Embeddings [N, F] of any graph with the same features: other nodes and edges are welcome."""
         if not hasattr(self, "model_"):
             raise UsageError("This TopoTER is not fitted yet: call fit(graph) first, or load a saved one.")
-        data = match_features(as_data(graph, x), getattr(self, "feature_names_in_", None), self.n_features_in_)
+        data = self._with_known_features(as_data(graph, x))
+        data = match_features(data, getattr(self, "feature_names_in_", None), self.n_features_in_)
         (features, adjacency), _ = self._batch(data)
         embedding: np.ndarray = self.model_.embed(features, adjacency).cpu().numpy()
         return embedding
@@ -195,7 +219,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
         import hashlib
 
         digest = hashlib.sha256(json.dumps(self._plain_parameters(), sort_keys=True).encode())
-        for tensor in (data.x.to_dense(), data.edge_index, data.get("edge_weight")):
+        for tensor in (data.x.to_dense(), data.edge_index, data.get("edge_weight"), data.get("time")):
             if tensor is not None:
                 digest.update(tensor.contiguous().numpy().tobytes())
         return digest.hexdigest()
@@ -272,3 +296,10 @@ class TopoTER(TransformerMixin, BaseEstimator):
             self.feature_names_in_ = np.array(list(names), dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+    def _with_known_features(self, data: Data) -> Data:
+        """A graph that came without features, with the one a model of snapshots was fitted on: the number 1."""
+        if self.n_features_in_ == 1 and data.get("feature_names") == STRUCTURAL_NAMES:
+            data = data.clone()
+            data.x, data.feature_names = torch.ones(data.num_nodes, 1), None
+        return data

@@ -1,7 +1,8 @@
 """The pre-training loop: transform, encode twice, decode, step; early stop, best weights, exact resume.
 
 It knows nothing of tasks or datasets: it takes an iterable of (x, adjacency) batches and does not ask whether a
-batch is a whole graph, many small graphs or a piece of a large one.
+batch is a whole graph, many small graphs or a piece of a large one. In place of a graph to transform a batch may hold
+a transition, a graph that was seen at two times.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from topoter.encoders import Features
 from topoter.errors import DataError, TopoterError, invalid_parameter, unknown_name, whole_number
 from topoter.kernels import buffers
 from topoter.model import TopoTERModel
-from topoter.transformation import SAMPLERS, check_transformable
+from topoter.transformation import SAMPLERS, TopologyTransformation, Transition, check_transformable
 
 Batch = tuple[Features, Adjacency]
+TransitionBatch = tuple[Features, Transition]
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ class TrainingState:
 
 def pretrain(
     state: TrainingState,
-    batches: Iterable[Batch],
+    batches: Iterable[Batch | TransitionBatch],
     settings: TrainingSettings,
     *,
     on_epoch: Callable[[EpochRecord], None] | None = None,
@@ -166,16 +168,14 @@ def pretrain(
         save: called with a complete state at least every `save_seconds`, and before stopping.
     """
     settings.check()
-    transform = SAMPLERS[settings.sampler]
     model, optimizer = state.model, state.optimizer
     saved_at = time.monotonic()
     model.train()
     while len(state.history) < settings.epochs and not _out_of_patience(state, settings):
         weights_before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
         total_loss, confusion, num_pairs = 0.0, torch.zeros(4, 4, dtype=torch.int64), 0
-        for x, adjacency in batches:
-            check_transformable(adjacency, settings.perturbation_rate)
-            transformation = transform(adjacency, settings.perturbation_rate, state.generator)
+        for x, graph in batches:
+            transformation = _transform(graph, settings, state.generator)
             optimizer.zero_grad(set_to_none=True)
             loss, counts = model.loss(x, transformation)
             loss.backward()
@@ -209,6 +209,16 @@ def pretrain(
     buffers.release()
     if state.best_weights:
         model.load_state_dict(state.best_weights)
+
+
+def _transform(
+    graph: Adjacency | Transition, settings: TrainingSettings, generator: torch.Generator
+) -> TopologyTransformation:
+    """What was observed, or a transformation drawn for this step."""
+    if isinstance(graph, Transition):
+        return graph.sample(generator)
+    check_transformable(graph, settings.perturbation_rate)
+    return SAMPLERS[settings.sampler](graph, settings.perturbation_rate, generator)
 
 
 def _out_of_patience(state: TrainingState, settings: TrainingSettings) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -56,6 +57,65 @@ class TopologyTransformation:
             adjacency_t=adjacency.replace_edges(~flip_connected, disconnected[:, flip_disconnected]),
             pairs=torch.cat([disconnected, adjacency.edges], dim=1),
             pair_type=pair_type,
+        )
+
+
+@dataclass(frozen=True)
+class Transition:
+    """A transformation that was observed, not drawn: one graph at two times.
+
+    Looked at are all pairs that are connected at either time, and disconnected pairs that stay so, drawn anew each
+    time: as many as edges that stay, or as are added where those are more, so that no type is rare.
+
+    Args:
+        before, after: the graph at both times, over the same nodes.
+        hidden: numbers i * N + j of pairs that are never looked at, because they are held out; sorted.
+    """
+
+    before: Adjacency
+    after: Adjacency
+    hidden: Tensor | None = None
+
+    def sample(self, generator: torch.Generator) -> TopologyTransformation:
+        """The pairs of one step."""
+        _, known_type = self._changes
+        kept, added = (int((known_type == kind).sum()) for kind in (EdgeChange.KEEP_CONNECTED, EdgeChange.ADD))
+        return self._with(generator, max(kept, added, 1))
+
+    def all_pairs(self) -> TopologyTransformation:
+        """Every pair of nodes, for graphs small enough."""
+        return self._with(torch.Generator(), int(self._either.pair_space.num_disconnected.sum()))
+
+    @cached_property
+    def _either(self) -> Adjacency:
+        """The pairs that are connected at one time at least, or hidden: what is left stays disconnected."""
+        num_nodes = self.before.num_nodes
+        parts = [self.before.keys, self.after.keys] + ([] if self.hidden is None else [self.hidden])
+        keys = torch.cat(parts).unique()
+        return Adjacency(torch.stack([keys // num_nodes, keys % num_nodes]), num_nodes)
+
+    @cached_property
+    def _changes(self) -> tuple[Tensor, Tensor]:
+        """The pairs connected at one time at least, without the hidden ones, and what happened to them."""
+        keys = self._either.keys
+        is_before, is_after = torch.isin(keys, self.before.keys), torch.isin(keys, self.after.keys)
+        seen = is_before | is_after
+        if self.hidden is not None:
+            seen &= ~torch.isin(keys, self.hidden)
+        kind = torch.where(
+            is_before & is_after,
+            int(EdgeChange.KEEP_CONNECTED),
+            torch.where(is_after, int(EdgeChange.ADD), int(EdgeChange.DELETE)),
+        )
+        return self._either.edges[:, seen], kind[seen]
+
+    def _with(self, generator: torch.Generator, count: int) -> TopologyTransformation:
+        space = self._either.pair_space
+        disconnected = space.disconnected(torch.minimum(torch.tensor([count]), space.num_disconnected), generator)
+        pairs, kind = self._changes
+        apart = kind.new_full((disconnected.size(1),), int(EdgeChange.KEEP_DISCONNECTED))
+        return TopologyTransformation(
+            self.before, self.after, torch.cat([pairs, disconnected], dim=1), torch.cat([kind, apart])
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from topoter.cli import cluster, datasets, demo, embed, env, evaluate, explore, fit, neighbors, reproduce, search
+from topoter.cli import cluster, datasets, demo, embed, env, evaluate, explore, fit, links, neighbors, reproduce, search
 from topoter.cli.output import error_line
 from topoter.errors import TopoterError
 
@@ -24,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, datasets, fit, embed, cluster, neighbors, explore, evaluate, reproduce, search, env):
+for command in (demo, datasets, fit, embed, links, cluster, neighbors, explore, evaluate, reproduce, search, env):
     app.command(command.__name__.rsplit(".", 1)[-1])(command.run)
 
 

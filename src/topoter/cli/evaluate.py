@@ -14,11 +14,14 @@ from topoter.errors import UsageError, unknown_name
 
 
 def run(
-    task: Annotated[str, typer.Argument(help="What to evaluate: node.")],
+    task: Annotated[str, typer.Argument(help="What to evaluate: node, link or temporal.")],
     dataset: Annotated[str, typer.Option(help="A dataset name (see `topoter datasets`).")] = "cora",
     method: Annotated[str, typer.Option(help="topoter, or a method of the task's table.")] = "topoter",
     recipe: Annotated[str | None, typer.Option(help="best (ours) or paper.")] = None,
-    protocol: Annotated[str | None, typer.Option(help="validation, or paper (selects on test).")] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(help="node: validation, paper (selects on test); temporal: held-out-pairs, next-snapshot."),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds, each with a new encoder.")] = 3,
     epochs: Annotated[int | None, typer.Option(help="Other than the recipe's.")] = None,
     out_dir: Annotated[Path | None, typer.Option("--out", help="Keep one JSON per run here, and reuse it.")] = None,
@@ -62,4 +65,4 @@ def run(
         spread = f"{len(cell.scores[chosen.metrics[0]])} restarts on one encoder"
     marked = ", SELECTS ON TEST" if protocol == "paper" else ""
     scores = ", ".join(f"{metric} {cell.ours(metric)} % (paper {cell.paper(metric)})" for metric in chosen.metrics)
-    out.print(f"{method} ({cell.recipe.name}) on {dataset.lower()}: {scores}; {spread}{marked}")
+    out.print(f"{method} ({cell.recipe_name}) on {dataset.lower()}: {scores}; {spread}{marked}")

@@ -15,6 +15,7 @@ from topoter.cli.output import (
     Seed,
     describe,
     load_graph,
+    load_over_time,
     note,
     out,
     print_json,
@@ -26,14 +27,20 @@ from topoter.cli.output import (
 Features = Annotated[Path | None, typer.Option(help="Node features: csv, tsv, parquet (with ids), npy, npz.")]
 IdColumn = Annotated[str | None, typer.Option(help="The id column of the features (else the first).")]
 WeightColumn = Annotated[str | None, typer.Option(help="The edge list's column of weights.")]
-TimeColumn = Annotated[str | None, typer.Option(help="The edge list's column of times, so that it is no weight.")]
+TimeColumn = Annotated[str | None, typer.Option(help="The edge list's column of times (else time, timestamp or t).")]
 Delimiter = Annotated[str | None, typer.Option(help="The edge list's delimiter (else detected).")]
 DropBad = Annotated[bool, typer.Option("--drop-bad", help="Go on without bad rows, and count them.")]
 
 
 def run(
-    graph: Annotated[str, typer.Argument(help="A dataset name, or a file: edge list, parquet, npz, GraphML, pt.")],
+    graph: Annotated[
+        str | None, typer.Argument(help="A dataset name, or a file: edge list, parquet, npz, GraphML, pt.")
+    ] = None,
     out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")] = Path("model.topoter"),
+    snapshots: Annotated[
+        str | None,
+        typer.Option(help="In place of GRAPH, one over time: an edge list with a time column, a folder, a dataset."),
+    ] = None,
     features: Features = None,
     recipe: Annotated[str, typer.Option(help="Start from this recipe: best or paper.")] = "best",
     encoder: Annotated[str | None, typer.Option(help="sgc, gcn or gin.")] = None,
@@ -56,16 +63,22 @@ def run(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Pre-train on a graph and save the model."""
+    """Pre-train on a graph, or on what happened to one over time, and save the model."""
+    from topoter.errors import UsageError
     from topoter.estimator import TopoTER
     from topoter.graphs import atomic_write
     from topoter.training import Interrupted, pretrain
 
     show_log(quiet)
+    if (graph is None) == (snapshots is None):
+        raise UsageError("Give one graph to fit on: a GRAPH, or --snapshots with one over time.")
+    if snapshots is not None and (features or id_column or weight_column):
+        raise UsageError("--snapshots takes no features and no weights: every node gets the number 1, as in the paper.")
     with atomic_write(out_path) as temporary:  # find out now, not after training, that it cannot be written
         temporary.unlink()
         parameters = _parameters(
-            graph,
+            "node-classification" if snapshots is None else "temporal-links",
+            graph or snapshots or "",
             recipe,
             encoder=encoder,
             order=order,
@@ -77,19 +90,29 @@ def run(
         )
         model = TopoTER(**parameters, random_state=seed, device=device)
         model.settings().check()
-        data = load_graph(
-            graph,
-            data_root,
-            quiet,
-            seed,
-            features=features,
-            id_column=id_column,
-            weight_column=weight_column,
-            time_column=time_column,
-            delimiter=delimiter,
-            drop_bad=drop_bad,
-        )
-        state, batches = model.start(data)
+        batches: list[Any]
+        if graph is not None:
+            data = load_graph(
+                graph,
+                data_root,
+                quiet,
+                seed,
+                features=features,
+                id_column=id_column,
+                weight_column=weight_column,
+                time_column=time_column,
+                delimiter=delimiter,
+                drop_bad=drop_bad,
+            )
+            state, whole = model.start(data)
+            batches, edges = [*whole], whole[0][1].num_edges
+        else:
+            data, times = load_over_time(
+                snapshots or "", data_root, time_column=time_column, delimiter=delimiter, drop_bad=drop_bad
+            )
+            state, transitions = model.start_snapshots(times, data.x)
+            batches, edges = [*transitions], data.edge_index.size(1)
+            note(f"{len(times)} snapshots of {data.num_nodes:,} nodes, {len(batches)} transitions.", quiet)
         if str(model.cleaning_):
             note(f"Edges: {model.cleaning_}.", quiet)
         saved = ResumeFile(out_path, model.fingerprint(data))
@@ -120,7 +143,7 @@ def run(
             {
                 "model": str(out_path),
                 "nodes": int(data.num_nodes),
-                "edges": batches[0][1].num_edges,
+                "edges": edges,
                 "epochs": len(model.history_),
                 "loss": last.loss if last else None,
                 "prior_entropy": last.prior_entropy if last else None,
@@ -132,11 +155,12 @@ def run(
         out.print(str(out_path), soft_wrap=True)
 
 
-def _parameters(graph: str, recipe: str, **given: Any) -> dict[str, Any]:
+def _parameters(experiment: str, graph: str, recipe: str, **given: Any) -> dict[str, Any]:
     """The recipe of the dataset (or the default one), with what the user said put over it."""
     from topoter.experiments.recipes import load_recipe
 
-    parameters = load_recipe("node-classification", "topoter", graph.lower(), recipe).parameters
+    parameters = load_recipe(experiment, "topoter", graph.lower(), recipe).parameters
+    parameters.pop("decoder", None)  # of pairs; a fit has none
     return parameters | {name: value for name, value in given.items() if value is not None}
 
 

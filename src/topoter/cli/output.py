@@ -21,6 +21,7 @@ from rich.text import Text
 from topoter.errors import TopoterError
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from torch_geometric.data import Data
 
     from topoter.experiments.experiment import Experiment
@@ -83,6 +84,31 @@ def load_graph(name_or_path: str, data_root: Path | None, quiet: bool, seed: int
             raise typer.BadParameter(f"{options} go with a file, not with the dataset {name_or_path!r}.")
     check_graph(data)
     return data
+
+
+def load_over_time(name_or_path: str, data_root: Path | None, **reading: Any) -> tuple[Data, list[Tensor]]:
+    """A graph at several times, from a user's files or a named dataset: all of it as one graph, and the edges of each.
+
+    The one graph has a `time` per edge, and the number 1 as every node's feature.
+    """
+    import torch
+    from torch_geometric.data import Data
+
+    from topoter import datasets
+    from topoter.graphs import read_snapshots
+
+    if Path(name_or_path).exists():
+        found, ids = read_snapshots(name_or_path, **reading)
+        edges = [edge_index for _, edge_index in found]
+        node_ids = list(ids)
+    elif any(mark in name_or_path for mark in "/\\."):
+        raise TopoterError(f"There is no file {name_or_path}.")
+    else:
+        snapshots = datasets.load_snapshots(name_or_path, data_root=data_root)
+        edges, node_ids = snapshots.edges, snapshots.node_names
+    time = torch.repeat_interleave(torch.tensor([edge_index.size(1) for edge_index in edges]))
+    data = Data(x=torch.ones(len(node_ids), 1), edge_index=torch.cat(edges, dim=1), time=time, node_ids=node_ids)
+    return data, edges
 
 
 class _EpochColumn(ProgressColumn):

@@ -13,9 +13,12 @@ EXPERIMENTS = {
     "order": "studies:ORDER",
     "layers": "studies:LAYERS",
     "perturbation-rate": "studies:PERTURBATION_RATE",
+    "link-prediction": "link_prediction:EXPERIMENT",
+    "temporal-links": "temporal_links:EXPERIMENT",
+    "equivariance": "equivariance:EXPERIMENT",
 }
 # Names of `topoter evaluate`.
-TASKS = {"node": "node-classification"}
+TASKS = {"node": "node-classification", "link": "link-prediction", "temporal": "temporal-links"}
 
 
 def experiment(name: str) -> Experiment:

@@ -27,11 +27,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of an experiment's table: a method by one of its recipes, scored under a protocol."""
+    """A row of an experiment's table: a method by one of its recipes, scored under a protocol.
+
+    `except_on` names datasets of the table that cannot have the row.
+    """
 
     method: str
     recipe: str | None = None
     protocol: str = "validation"
+    except_on: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,13 @@ class Experiment:
             if method not in known:
                 raise unknown_name("method", method, known)
         rows = [row for row in self.rows if methods is None or row.method in methods]
-        return [run for dataset in datasets or self.datasets for row in rows for run in self.runs(row, dataset, seeds)]
+        return [
+            run
+            for dataset in datasets or self.datasets
+            for row in rows
+            if dataset not in row.except_on
+            for run in self.runs(row, dataset, seeds)
+        ]
 
     def runs(self, row: Row, dataset: str, seeds: int) -> list[Run]:
         """The runs behind one row on one dataset: every variation with an encoder per seed."""

@@ -12,7 +12,12 @@ from topoter.experiments.recipes import Recipe
 from topoter.experiments.runs import Run
 
 # The authors' protocol selects on test labels: its numbers stand in a column of their own.
-COLUMNS = {"validation": "ours", "paper": "ours, selects on test"}
+COLUMNS = {
+    "validation": "ours",
+    "paper": "ours, selects on test",
+    "held-out-pairs": "held-out pairs",
+    "next-snapshot": "next snapshot",
+}
 
 
 @dataclass(frozen=True)
@@ -41,9 +46,16 @@ class Cell:
         return found
 
     @property
+    def recipe_name(self) -> str:
+        """The recipe, and the decoder of pairs where there is one: a number of links means little without it."""
+        decoder = self.recipe.parameters.get("decoder")
+        return f"{self.recipe.name}, {decoder}" if decoder else self.recipe.name
+
+    @property
     def row_name(self) -> str:
         """The method, its recipe where there are two, and what a study changed."""
-        name = f"{self.recipe.method} ({self.recipe.name})" if self.recipe.method == "topoter" else self.recipe.method
+        several = self.recipe.method == "topoter" or "decoder" in self.recipe.parameters
+        name = f"{self.recipe.method} ({self.recipe_name})" if several else self.recipe.method
         return " ".join([name, *(f"{key}={value}" for key, value in self.variation.items())])
 
     def as_dict(self) -> dict[str, Any]:
@@ -60,10 +72,12 @@ class Cell:
             "runs": self.scores[first],
             "paper": self.recipe.paper,
         }
+        if "decoder" in self.recipe.parameters:
+            content["decoder"] = self.recipe.parameters["decoder"]
         if self.variation:
             content["variation"] = self.variation
         for metric in others:
-            name = {"validation accuracy": "val"}.get(metric, metric.lower())
+            name = {"validation accuracy": "val", "validation AUC": "val"}.get(metric, metric.lower())
             content |= {f"{name}_mean": self.mean(metric), f"{name}_std": self.std(metric)}
         return content
 

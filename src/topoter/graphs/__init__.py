@@ -5,10 +5,11 @@ from topoter.graphs.checks import check_graph
 from topoter.graphs.matching import match_features
 from topoter.graphs.objects import as_data
 from topoter.graphs.reading import read_graph
-from topoter.graphs.snapshots import read_snapshots
+from topoter.graphs.snapshots import aligned, read_snapshots
 from topoter.graphs.writers import read_embeddings, write_embeddings
 
 __all__ = [
+    "aligned",
     "as_data",
     "atomic_write",
     "check_graph",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -15,6 +17,9 @@ from topoter.errors import DataError, UsageError
 from topoter.graphs.edge_lists import read_edges
 from topoter.graphs.ids import NodeIds, positions, same_type, sorted_unique, user_ids
 from topoter.graphs.tables import open_table
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 TIME_NAMES = ("time", "timestamp", "t")
 Time: TypeAlias = "int | float | str"
@@ -39,6 +44,31 @@ def read_snapshots(
             raise UsageError(f"{path} is a folder, one file for each time: time_column does not apply.")
         return _from_folder(path, delimiter, drop_bad)
     return _from_file(path, time_column, delimiter, drop_bad)
+
+
+def aligned(snapshots: Sequence[Any], x: Any = None) -> list[Data]:
+    """Snapshots edge_index [2, E_t] as graphs over the same nodes, with the features x [N, C] or the number 1.
+
+    Raises where nothing can be learned from them: fewer than two, one without edges, or no node that has edges at one
+    time and at the next.
+    """
+    from torch_geometric.data import Data
+
+    edges = [torch.as_tensor(snapshot, dtype=torch.int64) for snapshot in snapshots]
+    if len(edges) < 2:
+        raise DataError(f"A temporal graph needs two snapshots at least: there is only {len(edges)}.")
+    for place, edge_index in enumerate(edges, 1):
+        if not edge_index.numel():
+            raise DataError(f"Snapshot {place} of {len(edges)} has no edges. Leave it out.")
+    if all(not bool(torch.isin(a, b).any()) for a, b in pairwise(edges)):
+        raise DataError(
+            "No node has edges in two successive snapshots: there is no change to learn from. "
+            "Are nodes named alike at all times?"
+        )
+    if x is None:
+        x = torch.ones(max(int(edge_index.max()) for edge_index in edges) + 1, 1)
+    x = torch.as_tensor(x)
+    return [Data(x=x, edge_index=edge_index, num_nodes=x.size(0)) for edge_index in edges]
 
 
 def _from_file(

@@ -1,0 +1,132 @@
+"""Links and snapshots on the command line: real sub-processes, exit codes, the text of each error."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from topoter.datasets import block_model
+
+
+def topoter(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "topoter", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=300, cwd=cwd, env={**os.environ}, check=False
+    )
+
+
+def fails(code: int, *arguments: object, cwd: Path | None = None) -> str:
+    """The one line that a failing call prints; nothing on stdout, no traceback."""
+    result = topoter(*arguments, "--quiet", cwd=cwd)
+    assert result.returncode == code, result.stderr
+    assert result.stdout == ""
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("error: ")
+    return lines[0]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    """A user's graph with names for nodes, and one over time."""
+    folder = tmp_path_factory.mktemp("files")
+    data = block_model(num_nodes=120, num_blocks=3, mean_degree=8.0, num_features=6, seed=0, within=0.95, noise=0.3)
+    edges = data.edge_index[:, data.edge_index[0] < data.edge_index[1]].t().tolist()
+    (folder / "edges.csv").write_text("source,target\n" + "".join(f"n{a},n{b}\n" for a, b in edges))
+    rows = "".join(f"n{i}," + ",".join(f"{v:.4f}" for v in row) + "\n" for i, row in enumerate(data.x.tolist()))
+    (folder / "features.csv").write_text("id," + ",".join(f"f{c}" for c in range(6)) + "\n" + rows)
+    timed = [f"n{a},n{b},{time}\n" for time in (1, 2, 3) for a, b in edges[time * 40 : time * 40 + 100]]
+    (folder / "timed.csv").write_text("source,target,time\n" + "".join(timed))
+    days = folder / "days"
+    days.mkdir()
+    for time in (1, 2, 10):
+        (days / f"day{time}.csv").write_text(
+            "source,target\n" + "".join(f"n{a},n{b}\n" for a, b in edges[time * 10 : time * 10 + 100])
+        )
+    fit = topoter(
+        "fit", "edges.csv", "--features", "features.csv", "-o", "m.topoter", "--epochs", 5, "--channels", 16, cwd=folder
+    )
+    assert fit.returncode == 0, fit.stderr
+    return folder
+
+
+def test_links_are_ranked_with_the_users_ids(files):
+    arguments = ["links", "m.topoter", "edges.csv", "--features", "features.csv", "--top", 25]
+    result = topoter(*arguments, "-o", "links.csv", cwd=files)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "links.csv"
+    assert "AUC" in result.stderr
+    with (files / "links.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 25
+    scores = [float(row["score"]) for row in rows]
+    assert scores == sorted(scores, reverse=True)
+    known = set((files / "edges.csv").read_text().split())
+    for row in rows:
+        assert f"{row['source']},{row['target']}" not in known
+        assert f"{row['target']},{row['source']}" not in known
+    content = json.loads(topoter(*arguments, "-o", "again.csv", "--json", "--quiet", cwd=files).stdout)
+    assert content["pairs"] == 25
+    assert 50 < content["auc"] <= 100
+    assert (files / "again.csv").read_bytes() == (files / "links.csv").read_bytes()
+
+
+def test_links_that_cannot_be_ranked_say_why(files):
+    (files / "small.csv").write_text("source,target\na,b\nb,c\n")
+    assert "2 edges: too few" in fails(1, "links", "m.topoter", "small.csv", cwd=files)
+    assert "at least 1. Got 0" in fails(2, "links", "m.topoter", "edges.csv", "--top", 0, cwd=files)
+    assert ".csv. Got x.txt" in fails(2, "links", "m.topoter", "edges.csv", "-o", "x.txt", cwd=files)
+    assert "not those the model was fitted on" in fails(1, "links", "m.topoter", "edges.csv", cwd=files)
+    assert not (files / "links.csv.tmp").exists()
+
+
+@pytest.mark.parametrize("source", ["timed.csv", "days"])
+def test_a_graph_over_time_is_fitted_and_embeds_other_graphs(files, source):
+    result = topoter("fit", "--snapshots", source, "-o", "time.topoter", "--epochs", 4, "--json", cwd=files)
+    assert result.returncode == 0, result.stderr
+    assert "3 snapshots" in result.stderr
+    assert "2 transitions" in result.stderr
+    content = json.loads(result.stdout)
+    assert (content["epochs"], content["edges"]) == (4, 300)
+    embedded = topoter("embed", "time.topoter", "edges.csv", "-o", "z.csv", "--json", cwd=files)
+    assert embedded.returncode == 0, embedded.stderr
+    assert json.loads(embedded.stdout)["channels"] == 256
+
+
+def test_bad_snapshots_say_why(files):
+    (files / "one.csv").write_text("source,target,time\na,b,1\nb,c,1\n")
+    (files / "apart.csv").write_text("source,target,time\na,b,1\nb,c,1\nx,y,2\n")
+    assert "two snapshots at least" in fails(1, "fit", "--snapshots", "one.csv", cwd=files)
+    assert "two successive snapshots" in fails(1, "fit", "--snapshots", "apart.csv", cwd=files)
+    assert "which column is the time" in fails(2, "fit", "--snapshots", "edges.csv", cwd=files)
+    assert "There is no file none.csv" in fails(1, "fit", "--snapshots", "none.csv", cwd=files)
+    assert "Give one graph to fit on" in fails(2, "fit", cwd=files)
+    assert "Give one graph to fit on" in fails(2, "fit", "edges.csv", "--snapshots", "timed.csv", cwd=files)
+    line = fails(2, "fit", "--snapshots", "timed.csv", "--features", "features.csv", cwd=files)
+    assert "takes no features" in line
+
+
+def test_links_are_evaluated_and_reproduced(real_data, tmp_path):
+    arguments = ["--dataset", "sparrow-social", "--seeds", 2, "--data-root", real_data, "--quiet"]
+    content = json.loads(topoter("evaluate", "temporal", "--epochs", 2, *arguments, "--json").stdout)
+    assert (content["task"], content["metric"], content["protocol"]) == ("temporal", "AUC", "held-out-pairs")
+    assert {"mean", "std", "ap_mean", "ap_std"} <= set(content)
+    line = fails(1, "evaluate", "temporal", *arguments[:-1], "--protocol", "next-snapshot")
+    assert "three at least" in line
+    link = ["evaluate", "link", "--method", "adamic-adar", "--dataset", "cora", "--data-root", real_data, "--seeds", 1]
+    content = json.loads(topoter(*link, "--json", "--quiet").stdout)
+    assert (content["task"], content["metric"]) == ("link", "AUC")
+    assert 50 < content["ap_mean"] < 100
+    again = ["reproduce", "link-prediction", "--methods", "feature-cosine,adamic-adar", "--datasets", "cora"]
+    shown = topoter(*again, "--seeds", 2, "--data-root", real_data, "--out", tmp_path, "--quiet")
+    assert shown.returncode == 0, shown.stderr
+    assert "cora AUC, ours" in shown.stdout
+    assert len(list((tmp_path / "link-prediction" / "cora").glob("*.json"))) == 4
+    stored = topoter(*again, "--seeds", 2, "--stored", "--out", tmp_path, "--quiet")
+    assert stored.stdout == shown.stdout
