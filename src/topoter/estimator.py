@@ -88,7 +88,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
         on_epoch: called after every epoch with its `EpochRecord`, for progress.
 
     Attributes after `fit`: `model_` (the module), `history_` (a list of `EpochRecord`), `cleaning_` (what had to
-    be changed to make the edges an undirected simple graph), `n_features_in_`, `feature_names_in_` if known.
+    be changed to make the edges an undirected simple graph), `num_nodes_`, `num_edges_`, `n_features_in_`, `feature_names_in_` if known.
     """
 
     def __init__(
@@ -170,10 +170,12 @@ class TopoTER(TransformerMixin, BaseEstimator):
             check_transformable(graphs.adjacency, settings.perturbation_rate)
             batches = ShuffledBatches(graphs, batch_size, generator, device)
             batch = next(graphs.in_order(batch_size, device))
+            whole = graphs.adjacency
         else:
             self._remember_features(data)
             batch, self.cleaning_ = self._batch(data)
-            batches = [batch]
+            batches, whole = [batch], batch[1]
+        self.num_nodes_, self.num_edges_ = whole.num_nodes, whole.num_edges
         model = self._build(self.n_features_in_, generator, batch).to(self._device())
         return TrainingState.start(model, settings, generator), batches
 

@@ -14,7 +14,9 @@ from topoter.cli.output import (
     Quiet,
     Seed,
     describe,
+    is_graph_set,
     load_graph,
+    load_graph_set,
     note,
     out,
     print_json,
@@ -31,7 +33,9 @@ DropBad = Annotated[bool, typer.Option("--drop-bad", help="Go on without bad row
 
 
 def run(
-    graph: Annotated[str, typer.Argument(help="A dataset name, or a file: edge list, parquet, npz, GraphML, pt.")],
+    graph: Annotated[
+        str, typer.Argument(help="A dataset name, a file (edge list, parquet, npz, GraphML, pt) or a TU folder.")
+    ],
     out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")] = Path("model.topoter"),
     features: Features = None,
     recipe: Annotated[str, typer.Option(help="Start from this recipe: best or paper.")] = "best",
@@ -42,6 +46,8 @@ def run(
     epochs: Annotated[int | None, typer.Option(help="The most epochs.")] = None,
     patience: Annotated[int | None, typer.Option(help="Stop after so many epochs without a lower loss.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate of Adam.")] = None,
+    pooling: Annotated[str | None, typer.Option(help="Of a set of graphs: sum, mean or max of the nodes.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Of a set of graphs: how many a step takes.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted fit.")] = False,
     save_seconds: Annotated[float, typer.Option(help="Keep the state for --resume this often.")] = 5.0,
     id_column: IdColumn = None,
@@ -54,7 +60,7 @@ def run(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Pre-train on a graph and save the model."""
+    """Pre-train on a graph, or on a set of graphs, and save the model."""
     from topoter.estimator import TopoTER
     from topoter.graphs import atomic_write
     from topoter.training import Interrupted, pretrain
@@ -62,8 +68,10 @@ def run(
     show_log(quiet)
     with atomic_write(out_path) as temporary:  # find out now, not after training, that it cannot be written
         temporary.unlink()
+        many = is_graph_set(graph, data_root)
         parameters = _parameters(
             graph,
+            "graph" if many else "node",
             recipe,
             encoder=encoder,
             order=order,
@@ -72,19 +80,22 @@ def run(
             epochs=epochs,
             patience=patience,
             learning_rate=lr,
+            pooling=pooling,
+            batch_size=batch_size,
         )
         model = TopoTER(**parameters, random_state=seed, device=device)
         model.settings().check()
-        data = load_graph(
-            graph,
-            data_root,
-            quiet,
-            seed,
-            features=features,
-            id_column=id_column,
-            weight_column=weight_column,
-            delimiter=delimiter,
-            drop_bad=drop_bad,
+        reading = {
+            "features": features,
+            "id_column": id_column,
+            "weight_column": weight_column,
+            "delimiter": delimiter,
+            "drop_bad": drop_bad,
+        }
+        data = (
+            load_graph_set(graph, data_root, quiet, **reading)
+            if many
+            else load_graph(graph, data_root, quiet, seed, **reading)
         )
         state, batches = model.start(data)
         if str(model.cleaning_):
@@ -116,8 +127,9 @@ def run(
         print_json(
             {
                 "model": str(out_path),
-                "nodes": int(data.num_nodes),
-                "edges": batches[0][1].num_edges,
+                **({"graphs": len(data)} if isinstance(data, list) else {}),
+                "nodes": model.num_nodes_,
+                "edges": model.num_edges_,
                 "epochs": len(model.history_),
                 "loss": last.loss if last else None,
                 "prior_entropy": last.prior_entropy if last else None,
@@ -129,12 +141,12 @@ def run(
         out.print(str(out_path), soft_wrap=True)
 
 
-def _parameters(graph: str, recipe: str, **given: Any) -> dict[str, Any]:
+def _parameters(graph: str, level: str, recipe: str, **given: Any) -> dict[str, Any]:
     """The recipe of the dataset (or the default one), with what the user said put over it."""
     from topoter.experiments.recipes import load_recipe
 
-    parameters = load_recipe("node-classification", "topoter", graph.lower(), recipe).parameters
-    return parameters | {name: value for name, value in given.items() if value is not None}
+    parameters = load_recipe(f"{level}-classification", "topoter", graph.lower(), recipe).parameters
+    return parameters | {"level": level} | {name: value for name, value in given.items() if value is not None}
 
 
 class ResumeFile:

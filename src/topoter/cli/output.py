@@ -18,7 +18,7 @@ from rich.logging import RichHandler
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from topoter.errors import TopoterError
+from topoter.errors import TopoterError, UsageError
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -83,6 +83,37 @@ def load_graph(name_or_path: str, data_root: Path | None, quiet: bool, seed: int
             raise typer.BadParameter(f"{options} go with a file, not with the dataset {name_or_path!r}.")
     check_graph(data)
     return data
+
+
+def is_graph_set(name_or_path: str, data_root: Path | None) -> bool:
+    """Whether it stands for many graphs: a dataset of that kind, or a user's folder in the TU format."""
+    from topoter.datasets import dataset_kind
+    from topoter.datasets.tu import tu_folder
+
+    path = Path(name_or_path)
+    if path.exists():
+        return path.is_dir() and tu_folder(path) is not None
+    try:
+        return dataset_kind(name_or_path, data_root) == "graphs"
+    except UsageError:  # an unknown name: whoever loads it says so
+        return False
+
+
+def load_graph_set(name_or_path: str, data_root: Path | None, quiet: bool, **reading: Any) -> list[Data]:
+    """A user's folder in the TU format if there is one of that name, else a named dataset."""
+    from topoter.datasets import load_graphs
+    from topoter.datasets.tu import read_tu, tu_folder
+    from topoter.graph_sets import read_graph_set
+
+    given = [f"--{key.replace('_', '-')}" for key, value in reading.items() if value]
+    if given:
+        raise UsageError(f"{', '.join(given)} go with the file of one graph, not with the set {name_or_path!r}.")
+    path = Path(name_or_path)
+    found = tu_folder(path) if path.is_dir() else None
+    graphs = read_graph_set(read_tu(*found) if found else load_graphs(name_or_path, data_root))
+    nodes = sum(graph.num_nodes for graph in graphs)
+    note(f"{name_or_path}: {len(graphs):,} graphs with {nodes:,} nodes.", quiet)
+    return graphs
 
 
 class _EpochColumn(ProgressColumn):

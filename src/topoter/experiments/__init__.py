@@ -10,9 +10,10 @@ from topoter.experiments.experiment import Experiment
 # Where each experiment is described; a module is imported when its experiment is asked for.
 EXPERIMENTS = {
     "node-classification": "topoter.experiments.node_classification",
+    "graph-classification": "topoter.experiments.graph_classification",
 }
 # Names of `topoter evaluate`.
-TASKS = {"node": "node-classification"}
+TASKS = {"node": "node-classification", "graph": "graph-classification"}
 
 
 def experiment(name: str) -> Experiment:
