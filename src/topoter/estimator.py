@@ -20,7 +20,7 @@ from topoter.decoder import TransformationDecoder
 from topoter.encoders import Encoder, ModuleEncoder, build_encoder
 from topoter.errors import DataError, UsageError, invalid_parameter, unknown_name, whole_number
 from topoter.features import prepare_features
-from topoter.graph_sets import POOLINGS, GraphSet, ShuffledBatches, pool, read_graph_set
+from topoter.graph_sets import POOLINGS, GraphSet, ShuffledBatches, read_graph_set
 from topoter.graphs import as_data
 from topoter.model import TopoTERModel
 from topoter.training import Batch, EpochRecord, TrainingSettings, TrainingState, pretrain
@@ -88,7 +88,8 @@ class TopoTER(TransformerMixin, BaseEstimator):
         on_epoch: called after every epoch with its `EpochRecord`, for progress.
 
     Attributes after `fit`: `model_` (the module), `history_` (a list of `EpochRecord`), `cleaning_` (what had to
-    be changed to make the edges an undirected simple graph), `num_nodes_`, `num_edges_`, `n_features_in_`, `feature_names_in_` if known.
+    be changed to make the edges undirected and simple), `num_nodes_`, `num_edges_`, `n_features_in_`,
+    `feature_names_in_` if known.
     """
 
     def __init__(
@@ -128,7 +129,9 @@ class TopoTER(TransformerMixin, BaseEstimator):
         self.num_layers: int = defaults["num_layers"] if num_layers is None else num_layers
         self.hidden_channels: int = defaults["hidden_channels"] if hidden_channels is None else hidden_channels
         self.negative_slope = negative_slope
-        self.perturbation_rate: float = defaults["perturbation_rate"] if perturbation_rate is None else perturbation_rate
+        self.perturbation_rate: float = (
+            defaults["perturbation_rate"] if perturbation_rate is None else perturbation_rate
+        )
         self.sampler = sampler
         self.feature_scaling: str = defaults["feature_scaling"] if feature_scaling is None else feature_scaling
         self.init: str = defaults["init"] if init is None else init
@@ -166,7 +169,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
         if isinstance(data, list):
             batch_size, device = whole_number("batch_size", self.batch_size, 1), self._device()
             self._remember_features(data[0])
-            graphs, self.cleaning_ = self._graph_set(data)
+            graphs, self.cleaning_ = GraphSet.from_graphs(data, self.feature_scaling)
             check_transformable(graphs.adjacency, settings.perturbation_rate)
             batches = ShuffledBatches(graphs, batch_size, generator, device)
             batch = next(graphs.in_order(batch_size, device))
@@ -206,7 +209,11 @@ class TopoTER(TransformerMixin, BaseEstimator):
             raise UsageError("This TopoTER is not fitted yet: call fit(graph) first, or load a saved one.")
         data = self._read(graph, x)
         if isinstance(data, list):
-            return self._transform_set(data)
+            self._check_features(data[0])
+            graphs, _ = GraphSet.from_graphs(data, self.feature_scaling)
+            batch_size = whole_number("batch_size", self.batch_size, 1)
+            pooled: np.ndarray = graphs.embed(self.model_.embed, batch_size, self.pooling, self._device()).numpy()
+            return pooled
         self._check_features(data)
         (features, adjacency), _ = self._batch(data)
         embedding: np.ndarray = self.model_.embed(features, adjacency).cpu().numpy()
@@ -289,24 +296,6 @@ class TopoTER(TransformerMixin, BaseEstimator):
         if x is not None:
             raise UsageError("x= goes with one graph; the graphs of a set carry their own features.")
         return read_graph_set(graph)
-
-    def _graph_set(self, graphs: list[Data]) -> tuple[GraphSet, Cleaning]:
-        graph_set, cleaning = GraphSet.from_graphs(graphs)
-        # Dense: node labels of graph sets are few, and batches are cut out of the rows.
-        scaled = prepare_features(graph_set.x, self.feature_scaling, dense=True)
-        assert isinstance(scaled, torch.Tensor)
-        graph_set.x = scaled
-        return graph_set, cleaning
-
-    def _transform_set(self, graphs: list[Data]) -> np.ndarray:
-        self._check_features(graphs[0])
-        graph_set, _ = self._graph_set(graphs)
-        pooled = []
-        for x, adjacency in graph_set.in_order(whole_number("batch_size", self.batch_size, 1), self._device()):
-            assert adjacency.ptr is not None
-            pooled.append(pool(self.model_.embed(x, adjacency), adjacency.ptr, self.pooling).cpu())
-        embedding: np.ndarray = torch.cat(pooled).numpy()
-        return embedding
 
     def _batch(self, data: Data) -> tuple[Batch, Cleaning]:
         adjacency, cleaning = Adjacency.from_edge_index(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
 
 from topoter.adjacency import Adjacency, Cleaning
+from topoter.encoders import Features
 from topoter.errors import DataError, UsageError, unknown_name
+from topoter.features import prepare_features
 from topoter.graphs import as_data
 from topoter.training import Batch
 
@@ -61,8 +63,11 @@ class GraphSet:
         self.edges = torch.searchsorted(adjacency.edges[0].contiguous(), self.nodes)
 
     @classmethod
-    def from_graphs(cls, graphs: Sequence[Data]) -> tuple[GraphSet, Cleaning]:
-        """Put graphs end to end; directions, duplicates and self-loops are cleaned in all of them at once."""
+    def from_graphs(cls, graphs: Sequence[Data], feature_scaling: str = "none") -> tuple[GraphSet, Cleaning]:
+        """Put graphs end to end; directions, duplicates and self-loops are cleaned in all of them at once.
+
+        Features are kept dense: node labels of graph sets are few, and batches are cut out of the rows.
+        """
         sizes = torch.tensor([graph.num_nodes for graph in graphs])
         ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
         edge_index = torch.cat([graph.edge_index + start for graph, start in zip(graphs, ptr)], dim=1)
@@ -70,6 +75,7 @@ class GraphSet:
         if any(graph.get("edge_weight") is not None for graph in graphs):
             weight = torch.cat([_weights(graph) for graph in graphs])
         x = torch.cat([graph.x.to_dense().float() for graph in graphs])
+        x = cast("Tensor", prepare_features(x, feature_scaling, dense=True))
         adjacency, cleaning = Adjacency.from_edge_index(edge_index, int(ptr[-1]), weight, ptr)
         return cls(x, adjacency), cleaning
 
@@ -91,6 +97,21 @@ class GraphSet:
         """All graphs in their own order."""
         for which in torch.arange(len(self)).split(batch_size):
             yield self.batch(which, device)
+
+    @torch.no_grad()
+    def embed(
+        self,
+        encode: Callable[[Features, Adjacency], Tensor],
+        batch_size: int,
+        pooling: str,
+        device: torch.device | str = "cpu",
+    ) -> Tensor:
+        """One row per graph, [G, F]: its nodes encoded, then pooled."""
+        pooled = []
+        for x, adjacency in self.in_order(batch_size, device):
+            assert adjacency.ptr is not None
+            pooled.append(pool(encode(x, adjacency), adjacency.ptr, pooling).cpu())
+        return torch.cat(pooled)
 
 
 class ShuffledBatches:

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from topoter.adjacency import Adjacency
-from topoter.encoders import GIN, linear_layers
+from topoter.encoders import GIN, Features, linear_layers
 from topoter.errors import TopoterError
-from topoter.graph_sets import GraphSet, ShuffledBatches, pool
+from topoter.graph_sets import GraphSet, ShuffledBatches
 
 
 class _FeedForward(nn.Module):
@@ -43,7 +43,7 @@ class InfoGraph(nn.Module):
         self.of_node = _FeedForward(encoder.out_channels, generator)
         self.of_graph = _FeedForward(encoder.out_channels, generator)
 
-    def loss(self, x: Tensor, adjacency: Adjacency) -> Tensor:
+    def loss(self, x: Features, adjacency: Adjacency) -> Tensor:
         """The bound over nodes with their own graph, against the same nodes with the others; lower is better."""
         from torch_geometric.nn import global_add_pool
 
@@ -93,11 +93,5 @@ def infograph(
             raise TopoterError(f"The loss of InfoGraph became {losses[-1]} in epoch {epoch}.")
         if on_epoch is not None:
             on_epoch(epoch, losses[-1])
-    return _embed(encoder, graphs, batch_size, pooling), losses
-
-
-@torch.no_grad()
-def _embed(encoder: GIN, graphs: GraphSet, batch_size: int, pooling: str) -> Tensor:
     encoder.eval()
-    batches = graphs.in_order(batch_size)
-    return torch.cat([pool(encoder(x, adjacency), adjacency.ptr, pooling) for x, adjacency in batches])
+    return graphs.embed(encoder, batch_size, pooling), losses

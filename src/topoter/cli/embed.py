@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -47,7 +47,7 @@ def run(
 
     show_log(quiet)
     fitted = TopoTER.load(model, device=device)
-    reading = {
+    reading: dict[str, Any] = {
         "features": features,
         "id_column": id_column,
         "weight_column": weight_column,
@@ -57,7 +57,9 @@ def run(
     many = is_graph_set(graph, data_root)
     if many != (fitted.level == "graph"):
         kinds = ("a set of graphs", "one graph") if many else ("one graph", "a set of graphs")
-        raise UsageError(f"{graph} is {kinds[0]}, but {model} was fitted on {kinds[1]}: fit a model on {kinds[0]} first.")
+        raise UsageError(
+            f"{graph} is {kinds[0]}, but {model} was fitted on {kinds[1]}: fit a model on {kinds[0]} first."
+        )
     if many:
         rows, ids = "graphs", None  # numbered from 0, in the order of the files
         z = fitted.transform(load_graph_set(graph, data_root, quiet, **reading))

@@ -85,7 +85,7 @@ def run(
         )
         model = TopoTER(**parameters, random_state=seed, device=device)
         model.settings().check()
-        reading = {
+        reading: dict[str, Any] = {
             "features": features,
             "id_column": id_column,
             "weight_column": weight_column,

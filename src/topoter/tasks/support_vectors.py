@@ -1,4 +1,4 @@
-"""Graph classification's protocol: a support vector machine, cross-validated, its C chosen inside the training folds."""
+"""How graph embeddings are scored: a support vector machine, cross-validated, its C chosen within training folds."""
 
 from __future__ import annotations
 
