@@ -70,7 +70,7 @@ def test_cleaning_counts_over_all_graphs():
 
 def test_no_pair_crosses_graphs_and_complete_ones_give_what_they_have():
     graph_set, _ = GraphSet.from_graphs(GRAPHS)
-    x, adjacency = graph_set.batch(torch.arange(len(graph_set)).flip(0))
+    _, adjacency = graph_set.batch(torch.arange(len(graph_set)).flip(0))
     transformation = SAMPLERS["exact"](adjacency, 0.5, torch.Generator().manual_seed(0))
     graph = torch.repeat_interleave(adjacency.ptr.diff())
     assert torch.equal(graph[transformation.pairs[0]], graph[transformation.pairs[1]])
@@ -221,7 +221,10 @@ def without_nodes() -> Data:
 @pytest.mark.parametrize(
     ("graphs", "message"),
     [
-        ([*GRAPHS[:2], without_nodes()], r"^Graph 2 of the set \(counted from 0\): The graph is empty: it has no nodes"),
+        (
+            [*GRAPHS[:2], without_nodes()],
+            r"^Graph 2 of the set \(counted from 0\): The graph is empty: it has no nodes",
+        ),
         ([*GRAPHS[:4], *some_graphs(1, channels=5)], r"^Graph 4 .* has 5 features per node, graph 0 has 3"),
         ([GRAPHS[0], "graph"], r"^Graph 1 of the set \(counted from 0\): A graph must be"),
         ([], "The set of graphs is empty"),

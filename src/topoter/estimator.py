@@ -167,6 +167,8 @@ class TopoTER(TransformerMixin, BaseEstimator):
         generator = torch.Generator().manual_seed(whole_number("random_state", self.random_state, 0))
         batches: Iterable[Batch]
         if isinstance(data, list):
+            if self.pooling not in POOLINGS:
+                raise unknown_name("pooling", self.pooling, POOLINGS)
             batch_size, device = whole_number("batch_size", self.batch_size, 1), self._device()
             self._remember_features(data[0])
             graphs, self.cleaning_ = GraphSet.from_graphs(data, self.feature_scaling)
@@ -291,8 +293,6 @@ class TopoTER(TransformerMixin, BaseEstimator):
             raise unknown_name("level", self.level, LEVELS)
         if self.level == "node":
             return as_data(graph, x)
-        if self.pooling not in POOLINGS:
-            raise unknown_name("pooling", self.pooling, POOLINGS)
         if x is not None:
             raise UsageError("x= goes with one graph; the graphs of a set carry their own features.")
         return read_graph_set(graph)
