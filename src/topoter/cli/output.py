@@ -75,8 +75,7 @@ def load_graph(name_or_path: str, data_root: Path | None, quiet: bool, seed: int
         for text in notes:
             note(text, quiet)
     else:
-        if any(mark in name_or_path for mark in "/\\.") and not given.get("dataset"):
-            raise TopoterError(f"There is no file {name_or_path}.")
+        _check_is_name(name_or_path)
         data = datasets.load(name_or_path, data_root=data_root, seed=seed)
         if given:
             options = ", ".join(f"--{key.replace('_', '-')}" for key in given)
@@ -93,10 +92,14 @@ def is_graph_set(name_or_path: str, data_root: Path | None) -> bool:
     path = Path(name_or_path)
     if path.exists():
         return path.is_dir() and tu_folder(path) is not None
-    try:
-        return dataset_kind(name_or_path, data_root) == "graphs"
-    except UsageError:  # an unknown name: whoever loads it says so
-        return False
+    _check_is_name(name_or_path)
+    return dataset_kind(name_or_path, data_root) == "graphs"
+
+
+def _check_is_name(name_or_path: str) -> None:
+    """Raise if what does not exist looks like a file, and so is no dataset with a typing error."""
+    if any(mark in name_or_path for mark in "/\\."):
+        raise TopoterError(f"There is no file {name_or_path}.")
 
 
 def load_graph_set(name_or_path: str, data_root: Path | None, quiet: bool, **reading: Any) -> list[Data]:
