@@ -110,7 +110,7 @@ class GraphSet:
         pooled = []
         for x, adjacency in self.in_order(batch_size, device):
             assert adjacency.ptr is not None
-            pooled.append(pool(encode(x, adjacency), adjacency.ptr, pooling).cpu())
+            pooled.append(pool(encode(x, adjacency).cpu(), adjacency.ptr.cpu(), pooling))
         return torch.cat(pooled)
 
 
