@@ -229,6 +229,7 @@ def without_nodes() -> Data:
         ([GRAPHS[0], "graph"], r"^Graph 1 of the set \(counted from 0\): A graph must be"),
         ([], "The set of graphs is empty"),
         (GRAPHS[0], "must be a list of graphs. Got Data instead"),
+        (iter(GRAPHS), "must be a list of graphs. Got list_iterator instead"),
         (nx.path_graph(3), "must be a list of graphs. Got Graph instead"),
         ([GRAPHS[1]], "no topology to transform"),
     ],

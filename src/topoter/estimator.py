@@ -60,7 +60,7 @@ LEVELS: dict[str, dict[str, Any]] = {
 class TopoTER(TransformerMixin, BaseEstimator):
     """Learn embeddings of nodes or of whole graphs without labels, by predicting what was done to edges.
 
-    Where a parameter is None it gets the value that `LEVELS` has for the level.
+    A parameter given as None gets the value that `LEVELS` has for the level, at once.
 
     Args:
         level: "node" embeds the nodes of one graph, "graph" the graphs of a list.

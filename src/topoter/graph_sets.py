@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -24,7 +24,8 @@ POOLINGS = {"sum": "sum", "mean": "mean", "max": "max"}
 
 def read_graph_set(graphs: Any) -> list[Data]:
     """Graphs of any accepted kind as PyG's `Data`, all with as many features; what is wrong is said of which graph."""
-    if not isinstance(graphs, Iterable) or hasattr(graphs, "edge_index") or hasattr(graphs, "nodes"):
+    # Something that can be read only once would be empty the second time, in `fit_transform`.
+    if not hasattr(graphs, "__len__") or hasattr(graphs, "edge_index") or hasattr(graphs, "nodes"):
         raise UsageError(
             f"A set of graphs must be a list of graphs. Got {type(graphs).__qualname__} instead: "
             "for one graph use level='node', or put it in a list."
