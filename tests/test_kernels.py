@@ -188,6 +188,17 @@ def test_buffers_are_used_again_only_when_nothing_refers_to_them():
     assert buffers.empty(4, 4).shape == (4, 4)
 
 
+def test_buffers_of_ever_new_sizes_do_not_pile_up():
+    """Batches of graphs have another number of nodes each time; one by one they need one buffer, not one each."""
+    buffers.release()
+    rng = np.random.default_rng(0)
+    for rows in rng.integers(9_000, 11_000, 200):
+        assert buffers.empty(int(rows), 64).shape == (rows, 64)
+    held = sum(block.nbytes for waiting in buffers._free.values() for block in waiting)
+    assert held < 5 * 11_000 * 64 * 4
+    buffers.release()
+
+
 def test_the_backward_pass_keeps_its_buffers():
     """A buffer saved for the backward pass is not handed out again before it."""
     buffers.release()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,22 +19,53 @@ from topoter.adjacency import Adjacency, Cleaning
 from topoter.checkpoint import load_checkpoint, load_weights, save_checkpoint
 from topoter.decoder import TransformationDecoder
 from topoter.encoders import Encoder, ModuleEncoder, build_encoder
-from topoter.errors import DataError, UsageError, invalid_parameter, whole_number
+from topoter.errors import DataError, UsageError, invalid_parameter, unknown_name, whole_number
 from topoter.features import prepare_features
+from topoter.graph_sets import POOLINGS, GraphSet, ShuffledBatches, read_graph_set
 from topoter.graphs import aligned, as_data, match_features
 from topoter.graphs.features import STRUCTURAL_NAMES
 from topoter.model import TopoTERModel
 from topoter.training import Batch, EpochRecord, TrainingSettings, TrainingState, TransitionBatch, pretrain
-from topoter.transformation import Transition
+from topoter.transformation import Transition, check_transformable
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
+# What is taken where the user says nothing: for the nodes of one graph, and for whole graphs of a set.
+LEVELS: dict[str, dict[str, Any]] = {
+    "node": {
+        "encoder": "sgc",
+        "num_layers": 1,
+        "hidden_channels": 64,
+        "perturbation_rate": 0.7,
+        "feature_scaling": "unit",
+        "init": "orthogonal",
+        "init_gain": 6.0,
+        "epochs": 160,
+        "learning_rate": 1e-2,
+    },
+    "graph": {
+        "encoder": "gin",
+        "num_layers": 3,
+        "hidden_channels": 32,
+        "perturbation_rate": 0.5,
+        "feature_scaling": "none",
+        "init": "default",
+        "init_gain": 1.0,
+        "epochs": 20,
+        "learning_rate": 1e-3,
+    },
+}
+
+
 class TopoTER(TransformerMixin, BaseEstimator):
-    """Learn node embeddings without labels, by predicting what was done to a graph's edges.
+    """Learn embeddings of nodes or of whole graphs without labels, by predicting what was done to edges.
+
+    A parameter given as None gets the value that `LEVELS` has for the level, at once.
 
     Args:
+        level: "node" embeds the nodes of one graph, "graph" the graphs of a list.
         encoder: "sgc", "gcn", "gin", or any PyG module `module(x, edge_index) -> [N, F]`.
         order: k, how many hops an SGC layer aggregates.
         out_channels: F, the width of the embedding.
@@ -51,57 +83,70 @@ class TopoTER(TransformerMixin, BaseEstimator):
         scale_edges, prior_bias: multiply e_ij by F, and start the decoder at the shares of the types. Neither
             is in the paper; without them the task is hardly learned (`history_` shows it).
         epochs, patience, learning_rate, weight_decay: of the training (see `TrainingSettings`).
+        batch_size, pooling: of level "graph": how many graphs a training step takes, in an order drawn anew every
+            epoch, and whether a graph is the "sum", "mean" or "max" of its nodes.
         random_state: seed of everything random; the same seed on the same machine gives the same bits.
         device: where to train, e.g. "cpu", "cuda", "mps".
         on_epoch: called after every epoch with its `EpochRecord`, for progress.
 
     Attributes after `fit`: `model_` (the module), `history_` (a list of `EpochRecord`), `cleaning_` (what had to
-    be changed to make the edges an undirected simple graph), `n_features_in_`, `feature_names_in_` if known.
+    be changed to make the edges undirected and simple), `num_nodes_`, `num_edges_`, `n_features_in_`,
+    `feature_names_in_` if known.
     """
 
     def __init__(
         self,
-        encoder: str | nn.Module = "sgc",
+        encoder: str | nn.Module | None = None,
         *,
+        level: str = "node",
         order: int = 2,
         out_channels: int = 512,
-        num_layers: int = 1,
-        hidden_channels: int = 64,
+        num_layers: int | None = None,
+        hidden_channels: int | None = None,
         negative_slope: float = 1.0,
-        perturbation_rate: float = 0.7,
+        perturbation_rate: float | None = None,
         sampler: str = "exact",
-        feature_scaling: str = "unit",
-        init: str = "orthogonal",
-        init_gain: float = 6.0,
+        feature_scaling: str | None = None,
+        init: str | None = None,
+        init_gain: float | None = None,
         decoder_layers: int = 1,
         scale_edges: bool = True,
         prior_bias: bool = True,
-        epochs: int = 160,
+        epochs: int | None = None,
         patience: int | None = 50,
-        learning_rate: float = 1e-2,
+        learning_rate: float | None = None,
         weight_decay: float = 0.0,
+        batch_size: int = 64,
+        pooling: str = "sum",
         random_state: int = 0,
         device: str = "cpu",
         on_epoch: Callable[[EpochRecord], None] | None = None,
     ) -> None:
-        self.encoder = encoder
+        # Filled in here and not by `fit`, so that `get_params` and a saved model tell what was used.
+        defaults = LEVELS.get(level, LEVELS["node"])
+        self.encoder: str | nn.Module = defaults["encoder"] if encoder is None else encoder
+        self.level = level
         self.order = order
         self.out_channels = out_channels
-        self.num_layers = num_layers
-        self.hidden_channels = hidden_channels
+        self.num_layers: int = defaults["num_layers"] if num_layers is None else num_layers
+        self.hidden_channels: int = defaults["hidden_channels"] if hidden_channels is None else hidden_channels
         self.negative_slope = negative_slope
-        self.perturbation_rate = perturbation_rate
+        self.perturbation_rate: float = (
+            defaults["perturbation_rate"] if perturbation_rate is None else perturbation_rate
+        )
         self.sampler = sampler
-        self.feature_scaling = feature_scaling
-        self.init = init
-        self.init_gain = init_gain
+        self.feature_scaling: str = defaults["feature_scaling"] if feature_scaling is None else feature_scaling
+        self.init: str = defaults["init"] if init is None else init
+        self.init_gain: float = defaults["init_gain"] if init_gain is None else init_gain
         self.decoder_layers = decoder_layers
         self.scale_edges = scale_edges
         self.prior_bias = prior_bias
-        self.epochs = epochs
+        self.epochs: int = defaults["epochs"] if epochs is None else epochs
         self.patience = patience
-        self.learning_rate = learning_rate
+        self.learning_rate: float = defaults["learning_rate"] if learning_rate is None else learning_rate
         self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.pooling = pooling
         self.random_state = random_state
         self.device = device
         self.on_epoch = on_epoch
@@ -109,8 +154,11 @@ class TopoTER(TransformerMixin, BaseEstimator):
     # ---- learning ----------------------------------------------------------------------------------------
 
     def fit(self, graph: Any, y: None = None, *, x: Any = None) -> TopoTER:
-        """Pre-train on a graph: PyG `Data`, NetworkX, SciPy sparse or pandas edges (features by `x=`)."""
-        state, batches = self.start(as_data(graph, x))
+        """Pre-train on a graph: PyG `Data`, NetworkX, SciPy sparse or pandas edges (features by `x=`).
+
+        At level "graph": on a list of such graphs, each with features of its own, or all without.
+        """
+        state, batches = self.start(self._read(graph, x))
         pretrain(state, batches, self.settings(), on_epoch=self.on_epoch)
         return self.finish(state)
 
@@ -131,18 +179,33 @@ class TopoTER(TransformerMixin, BaseEstimator):
         state, _ = self.start(graphs[0])
         batches = [self._batch(graph)[0] for graph in graphs]
         features = batches[0][0]
+        self.num_edges_ = sum(adjacency.num_edges for _, adjacency in batches)
         transitions = [(features, Transition(a, b)) for (_, a), (_, b) in pairwise(batches)]
         return state, transitions
 
-    def start(self, data: Data) -> tuple[TrainingState, list[Batch]]:
+    def start(self, data: Data | list[Data]) -> tuple[TrainingState, Iterable[Batch]]:
         """A new training state and what to train on; `fit` is start, `pretrain`, `finish`."""
         settings = self.settings()
         settings.check()
         generator = torch.Generator().manual_seed(whole_number("random_state", self.random_state, 0))
-        self._remember_features(data)
-        batch, self.cleaning_ = self._batch(data)
-        model = self._build(int(data.x.size(1)), generator, batch).to(self._device())
-        return TrainingState.start(model, settings, generator), [batch]
+        batches: Iterable[Batch]
+        if isinstance(data, list):
+            if self.pooling not in POOLINGS:
+                raise unknown_name("pooling", self.pooling, POOLINGS)
+            batch_size, device = whole_number("batch_size", self.batch_size, 1), self._device()
+            self._remember_features(data[0])
+            graphs, self.cleaning_ = GraphSet.from_graphs(data, self.feature_scaling)
+            check_transformable(graphs.adjacency, settings.perturbation_rate)
+            batches = ShuffledBatches(graphs, batch_size, generator, device)
+            batch = next(graphs.in_order(batch_size, device))
+            whole = graphs.adjacency
+        else:
+            self._remember_features(data)
+            batch, self.cleaning_ = self._batch(data)
+            batches, whole = [batch], batch[1]
+        self.num_nodes_, self.num_edges_ = whole.num_nodes, whole.num_edges
+        model = self._build(self.n_features_in_, generator, batch).to(self._device())
+        return TrainingState.start(model, settings, generator), batches
 
     def finish(self, state: TrainingState) -> TopoTER:
         """Take over a trained state."""
@@ -163,17 +226,27 @@ class TopoTER(TransformerMixin, BaseEstimator):
     # ---- embedding ---------------------------------------------------------------------------------------
 
     def transform(self, graph: Any, *, x: Any = None) -> np.ndarray:
-        """Embeddings [N, F] of any graph with the same features: other nodes and edges are welcome."""
+        """Embeddings [N, F] of any graph with the same features: other nodes and edges are welcome.
+
+        At level "graph": one row for each graph of a list, [G, F].
+        """
         if not hasattr(self, "model_"):
             raise UsageError("This TopoTER is not fitted yet: call fit(graph) first, or load a saved one.")
-        data = self._with_known_features(as_data(graph, x))
-        data = match_features(data, getattr(self, "feature_names_in_", None), self.n_features_in_)
+        data = self._read(graph, x)
+        known = getattr(self, "feature_names_in_", None)
+        if isinstance(data, list):
+            matched = [match_features(item, known, self.n_features_in_) for item in data]
+            graphs, _ = GraphSet.from_graphs(matched, self.feature_scaling)
+            batch_size = whole_number("batch_size", self.batch_size, 1)
+            pooled: np.ndarray = graphs.embed(self.model_.embed, batch_size, self.pooling, self._device()).numpy()
+            return pooled
+        data = match_features(self._with_known_features(data), known, self.n_features_in_)
         (features, adjacency), _ = self._batch(data)
         embedding: np.ndarray = self.model_.embed(features, adjacency).cpu().numpy()
         return embedding
 
     def fit_transform(self, graph: Any, y: None = None, *, x: Any = None) -> np.ndarray:
-        """Pre-train on a graph and return its embeddings [N, F]."""
+        """Pre-train on a graph and return its embeddings [N, F], or on a list of graphs and return theirs [G, F]."""
         return self.fit(graph, x=x).transform(graph, x=x)
 
     # ---- saving ------------------------------------------------------------------------------------------
@@ -214,14 +287,13 @@ class TopoTER(TransformerMixin, BaseEstimator):
         estimator.history_ = history
         return estimator
 
-    def fingerprint(self, data: Data) -> str:
-        """What a resumed training must agree on: the parameters and the graph."""
-        import hashlib
-
+    def fingerprint(self, data: Data | list[Data]) -> str:
+        """What a resumed training must agree on: the parameters and the graph or graphs."""
         digest = hashlib.sha256(json.dumps(self._plain_parameters(), sort_keys=True).encode())
-        for tensor in (data.x.to_dense(), data.edge_index, data.get("edge_weight"), data.get("time")):
-            if tensor is not None:
-                digest.update(tensor.contiguous().numpy().tobytes())
+        for graph in data if isinstance(data, list) else [data]:
+            for tensor in (graph.x.to_dense(), graph.edge_index, graph.get("edge_weight"), graph.get("time")):
+                if tensor is not None:
+                    digest.update(tensor.contiguous().numpy().tobytes())
         return digest.hexdigest()
 
     # ---- pieces ------------------------------------------------------------------------------------------
@@ -238,6 +310,16 @@ class TopoTER(TransformerMixin, BaseEstimator):
         except (RuntimeError, AssertionError) as error:
             raise UsageError(f"The device {self.device!r} cannot be used here: {str(error).splitlines()[0]}") from error
         return device
+
+    def _read(self, graph: Any, x: Any) -> Data | list[Data]:
+        """One graph, or at level "graph" a list of them, checked."""
+        if self.level not in LEVELS:
+            raise unknown_name("level", self.level, LEVELS)
+        if self.level == "node":
+            return as_data(graph, x)
+        if x is not None:
+            raise UsageError("x= goes with one graph; the graphs of a set carry their own features.")
+        return read_graph_set(graph)
 
     def _batch(self, data: Data) -> tuple[Batch, Cleaning]:
         adjacency, cleaning = Adjacency.from_edge_index(

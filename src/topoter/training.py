@@ -172,8 +172,8 @@ def pretrain(
     saved_at = time.monotonic()
     model.train()
     while len(state.history) < settings.epochs and not _out_of_patience(state, settings):
-        weights_before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-        total_loss, confusion, num_pairs = 0.0, torch.zeros(4, 4, dtype=torch.int64), 0
+        weights_before = _copy_of_weights(model)
+        total_loss, confusion, num_pairs, steps = 0.0, torch.zeros(4, 4, dtype=torch.int64), 0, 0
         for x, graph in batches:
             transformation = _transform(graph, settings, state.generator)
             optimizer.zero_grad(set_to_none=True)
@@ -183,6 +183,7 @@ def pretrain(
             weight = transformation.pairs.size(1)
             total_loss += loss.item() * weight
             num_pairs += weight
+            steps += 1
             confusion += counts.cpu()
         if num_pairs == 0:
             raise TopoterError("There is no batch to train on: pass a list, or an iterable that can be read again.")
@@ -194,8 +195,10 @@ def pretrain(
             )
         state.history.append(record)
         if record.loss < state.best_loss:
-            # The loss was measured on the weights before this epoch's step: those are the ones to keep.
-            state.best_loss, state.best_weights, state.waited = record.loss, weights_before, 0
+            # The loss was measured on the weights before this epoch's step: those are the ones to keep. Over several
+            # steps it is a mean along the way, and the weights at its end are the better ones.
+            best = weights_before if steps == 1 else _copy_of_weights(model)
+            state.best_loss, state.best_weights, state.waited = record.loss, best, 0
         else:
             state.waited += 1
         if on_epoch is not None:
@@ -219,6 +222,10 @@ def _transform(
         return graph.sample(generator)
     check_transformable(graph, settings.perturbation_rate)
     return SAMPLERS[settings.sampler](graph, settings.perturbation_rate, generator)
+
+
+def _copy_of_weights(model: TopoTERModel) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
 
 
 def _out_of_patience(state: TrainingState, settings: TrainingSettings) -> bool:

@@ -12,15 +12,17 @@ import numpy as np
 import pytest
 
 from topoter import TopoTER
-from topoter.datasets import block_model, random_split
+from topoter.datasets import block_model, load_graphs, random_split
 from topoter.errors import DataError, UsageError
+from topoter.experiments.graph_classification import EXPERIMENT as GRAPH_EXPERIMENT
 from topoter.experiments.node_classification import EXPERIMENT
 from topoter.experiments.recipes import all_recipes, load_recipe, methods_of
 from topoter.experiments.runs import Run, execute, load_run, peak_mb, save_run
 from topoter.experiments.sizes import model_sizes
 from topoter.experiments.tables import cells, markdown
-from topoter.tasks import node_classification
+from topoter.tasks import graph_classification, node_classification
 
+GRAPH_RECIPES = [recipe for recipe in all_recipes() if recipe[0] == "graph-classification"]
 NODE_RECIPES = [recipe for recipe in all_recipes() if recipe[0] == "node-classification"]
 
 
@@ -56,6 +58,49 @@ def test_the_default_recipe_is_the_estimators_default():
     defaults = TopoTER().get_params()
     for name, value in load_recipe("node-classification", "topoter", "default").parameters.items():
         assert defaults[name] == value, name
+
+
+def test_every_graph_method_has_a_recipe_for_every_dataset_and_the_papers_value_where_there_is_one():
+    assert set(methods_of("graph-classification")) == set(graph_classification.METHODS)
+    for dataset in GRAPH_EXPERIMENT.datasets:
+        for method in graph_classification.METHODS:
+            recipe = load_recipe("graph-classification", method, dataset)
+            assert (recipe.paper is not None) == (method in ("topoter", "infograph", "wl")), (method, dataset)
+    assert load_recipe("graph-classification", "topoter", "mutag", "paper").paper == {"mean": 89.25, "std": 0.81}
+    assert load_recipe("graph-classification", "topoter", "nci1").paper is None
+
+
+@pytest.mark.parametrize(
+    "which", [r for r in GRAPH_RECIPES if r[2] in ("default", "mutag")], ids=lambda which: "-".join(which[1:])
+)
+def test_every_graph_recipe_runs_two_epochs(which):
+    recipe = two_epochs(load_recipe(*which))
+    seen = []
+    run = Run(recipe, "validation", 0)
+    stored = execute(GRAPH_EXPERIMENT, run, load_graphs("mutag")[::3], lambda *step: seen.append(step[:2]))
+    assert 0 <= stored["result"]["test"] <= 100
+    epochs = 2 if "epochs" in recipe.parameters else 0
+    assert seen == [(step, epochs + 10) for step in range(1, epochs + 11)]  # epochs, then folds
+    assert json.loads(json.dumps(stored))["losses"] == stored["losses"]
+    assert len(stored["losses"]) == epochs
+
+
+def test_the_default_graph_recipe_is_the_estimators_default():
+    defaults = TopoTER(level="graph").get_params()
+    for name, value in load_recipe("graph-classification", "topoter", "default").parameters.items():
+        assert defaults[name] == value, name
+
+
+def test_the_papers_settings_for_graphs_to_the_letter():
+    parameters = load_recipe("graph-classification", "topoter", "imdb-multi", "paper").parameters
+    assert (parameters["encoder"], parameters["num_layers"], parameters["hidden_channels"]) == ("gin", 3, 32)
+    assert (parameters["perturbation_rate"], parameters["learning_rate"], parameters["batch_size"]) == (0.5, 1e-3, 64)
+    assert parameters["pooling"] == "sum"
+    assert not parameters["scale_edges"]
+    assert not parameters["prior_bias"]
+    random_init = load_recipe("graph-classification", "random-init", "mutag").parameters
+    assert random_init["hidden_channels"] == 32
+    assert "epochs" not in random_init
 
 
 def test_the_papers_settings_to_the_letter():

@@ -1,14 +1,27 @@
-"""`topoter embed`: embeddings of a graph by a saved model, one row per node."""
+"""`topoter embed`: embeddings by a saved model, one row per node, or per graph of a set."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from topoter.cli.fit import Delimiter, DropBad, Features, IdColumn, TimeColumn, WeightColumn
-from topoter.cli.output import DataRoot, Device, Json, Quiet, load_graph, note, out, print_json, show_log
+from topoter.cli.output import (
+    DataRoot,
+    Device,
+    Json,
+    Quiet,
+    is_graph_set,
+    load_graph,
+    load_graph_set,
+    note,
+    out,
+    print_json,
+    show_log,
+)
+from topoter.errors import UsageError
 
 
 def run(
@@ -29,27 +42,36 @@ def run(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Embed a graph's nodes with a saved model."""
+    """Embed a graph's nodes, or the graphs of a set, with a saved model."""
     from topoter.estimator import TopoTER
     from topoter.graphs import write_embeddings
 
     show_log(quiet)
     fitted = TopoTER.load(model, device=device)
-    data = load_graph(
-        graph,
-        data_root,
-        quiet,
-        features=features,
-        id_column=id_column,
-        weight_column=weight_column,
-        time_column=time_column,
-        delimiter=delimiter,
-        drop_bad=drop_bad,
-    )
-    z = fitted.transform(data)
-    write_embeddings(out_path, z, data.get("node_ids"), layout=layout)
-    if json:
-        print_json({"embeddings": str(out_path), "nodes": z.shape[0], "channels": z.shape[1]})
+    reading: dict[str, Any] = {
+        "features": features,
+        "id_column": id_column,
+        "weight_column": weight_column,
+        "time_column": time_column,
+        "delimiter": delimiter,
+        "drop_bad": drop_bad,
+    }
+    many = is_graph_set(graph, data_root)
+    if many != (fitted.level == "graph"):
+        kinds = ("a set of graphs", "one graph") if many else ("one graph", "a set of graphs")
+        raise UsageError(
+            f"{graph} is {kinds[0]}, but {model} was fitted on {kinds[1]}: fit a model on {kinds[0]} first."
+        )
+    if many:
+        rows, ids = "graphs", None  # numbered from 0, in the order of the files
+        z = fitted.transform(load_graph_set(graph, data_root, quiet, **reading))
     else:
-        note(f"{z.shape[0]:,} nodes, {z.shape[1]} channels", quiet)
+        data = load_graph(graph, data_root, quiet, **reading)
+        rows, ids = "nodes", data.get("node_ids")
+        z = fitted.transform(data)
+    write_embeddings(out_path, z, ids, layout=layout)
+    if json:
+        print_json({"embeddings": str(out_path), rows: z.shape[0], "channels": z.shape[1]})
+    else:
+        note(f"{z.shape[0]:,} {rows}, {z.shape[1]} channels", quiet)
         out.print(str(out_path), soft_wrap=True)

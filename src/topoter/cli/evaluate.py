@@ -14,8 +14,8 @@ from topoter.errors import UsageError, unknown_name
 
 
 def run(
-    task: Annotated[str, typer.Argument(help="What to evaluate: node, link or temporal.")],
-    dataset: Annotated[str, typer.Option(help="A dataset name (see `topoter datasets`).")] = "cora",
+    task: Annotated[str, typer.Argument(help="What to evaluate: node, graph, link or temporal.")],
+    dataset: Annotated[str | None, typer.Option(help="A dataset name (else the first of the paper's table).")] = None,
     method: Annotated[str, typer.Option(help="topoter, or a method of the task's table.")] = "topoter",
     recipe: Annotated[str | None, typer.Option(help="best (ours) or paper.")] = None,
     protocol: Annotated[
@@ -39,12 +39,13 @@ def run(
     if task not in TASKS:
         raise unknown_name("task", task, TASKS)
     chosen = experiment(TASKS[task])
+    dataset = (dataset or chosen.datasets[0]).lower()
     protocol = protocol or chosen.protocols[0]
     if protocol not in chosen.protocols:
         raise unknown_name("protocol", protocol, chosen.protocols)
     if seeds < 1:
         raise UsageError(f"--seeds must be at least 1. Got {seeds} instead.")
-    runs = chosen.runs(Row(method, recipe, protocol), dataset.lower(), seeds)
+    runs = chosen.runs(Row(method, recipe, protocol), dataset, seeds)
     if epochs is not None and "epochs" in runs[0].parameters:
         runs = [replace(run, variation={**run.variation, "epochs": epochs}) for run in runs]
     start = time.perf_counter()
@@ -65,4 +66,4 @@ def run(
         spread = f"{len(cell.scores[chosen.metrics[0]])} restarts on one encoder"
     marked = ", SELECTS ON TEST" if protocol == "paper" else ""
     scores = ", ".join(f"{metric} {cell.ours(metric)} % (paper {cell.paper(metric)})" for metric in chosen.metrics)
-    out.print(f"{method} ({cell.recipe_name}) on {dataset.lower()}: {scores}; {spread}{marked}")
+    out.print(f"{method} ({cell.recipe_name}) on {dataset}: {scores}; {spread}{marked}")

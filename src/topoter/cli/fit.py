@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,9 @@ from topoter.cli.output import (
     Quiet,
     Seed,
     describe,
+    is_graph_set,
     load_graph,
+    load_graph_set,
     load_over_time,
     note,
     out,
@@ -34,7 +37,8 @@ DropBad = Annotated[bool, typer.Option("--drop-bad", help="Go on without bad row
 
 def run(
     graph: Annotated[
-        str | None, typer.Argument(help="A dataset name, or a file: edge list, parquet, npz, GraphML, pt.")
+        str | None,
+        typer.Argument(help="A dataset name, a file (edge list, parquet, npz, GraphML, pt) or a TU folder."),
     ] = None,
     out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")] = Path("model.topoter"),
     snapshots: Annotated[
@@ -50,6 +54,8 @@ def run(
     epochs: Annotated[int | None, typer.Option(help="The most epochs.")] = None,
     patience: Annotated[int | None, typer.Option(help="Stop after so many epochs without a lower loss.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate of Adam.")] = None,
+    pooling: Annotated[str | None, typer.Option(help="Of a set of graphs: sum, mean or max of the nodes.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Of a set of graphs: how many a step takes.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted fit.")] = False,
     save_seconds: Annotated[float, typer.Option(help="Keep the state for --resume this often.")] = 5.0,
     id_column: IdColumn = None,
@@ -63,7 +69,7 @@ def run(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Pre-train on a graph, or on what happened to one over time, and save the model."""
+    """Pre-train on a graph, on a set of graphs, or on what happened to a graph over time, and save the model."""
     from topoter.errors import UsageError
     from topoter.estimator import TopoTER
     from topoter.graphs import atomic_write
@@ -76,8 +82,9 @@ def run(
         raise UsageError("--snapshots takes no features and no weights: every node gets the number 1, as in the paper.")
     with atomic_write(out_path) as temporary:  # find out now, not after training, that it cannot be written
         temporary.unlink()
+        many = graph is not None and is_graph_set(graph, data_root)
         parameters = _parameters(
-            "node-classification" if snapshots is None else "temporal-links",
+            "temporal-links" if graph is None else "graph-classification" if many else "node-classification",
             graph or snapshots or "",
             recipe,
             encoder=encoder,
@@ -87,32 +94,35 @@ def run(
             epochs=epochs,
             patience=patience,
             learning_rate=lr,
+            pooling=pooling,
+            batch_size=batch_size,
         )
         model = TopoTER(**parameters, random_state=seed, device=device)
         model.settings().check()
-        batches: list[Any]
-        if graph is not None:
-            data = load_graph(
-                graph,
-                data_root,
-                quiet,
-                seed,
-                features=features,
-                id_column=id_column,
-                weight_column=weight_column,
-                time_column=time_column,
-                delimiter=delimiter,
-                drop_bad=drop_bad,
-            )
-            state, whole = model.start(data)
-            batches, edges = [*whole], whole[0][1].num_edges
-        else:
+        data: Any
+        batches: Iterable[Any]
+        if graph is None:
             data, times = load_over_time(
                 snapshots or "", data_root, time_column=time_column, delimiter=delimiter, drop_bad=drop_bad
             )
             state, transitions = model.start_snapshots(times, data.x)
-            batches, edges = [*transitions], data.edge_index.size(1)
-            note(f"{len(times)} snapshots of {data.num_nodes:,} nodes, {len(batches)} transitions.", quiet)
+            batches = transitions
+            note(f"{len(times)} snapshots of {data.num_nodes:,} nodes, {len(transitions)} transitions.", quiet)
+        else:
+            reading: dict[str, Any] = {
+                "features": features,
+                "id_column": id_column,
+                "weight_column": weight_column,
+                "time_column": time_column,
+                "delimiter": delimiter,
+                "drop_bad": drop_bad,
+            }
+            data = (
+                load_graph_set(graph, data_root, quiet, **reading)
+                if many
+                else load_graph(graph, data_root, quiet, seed, **reading)
+            )
+            state, batches = model.start(data)
         if str(model.cleaning_):
             note(f"Edges: {model.cleaning_}.", quiet)
         saved = ResumeFile(out_path, model.fingerprint(data))
@@ -142,8 +152,9 @@ def run(
         print_json(
             {
                 "model": str(out_path),
-                "nodes": int(data.num_nodes),
-                "edges": edges,
+                **({"graphs": len(data)} if isinstance(data, list) else {}),
+                "nodes": model.num_nodes_,
+                "edges": model.num_edges_,
                 "epochs": len(model.history_),
                 "loss": last.loss if last else None,
                 "prior_entropy": last.prior_entropy if last else None,
@@ -161,7 +172,8 @@ def _parameters(experiment: str, graph: str, recipe: str, **given: Any) -> dict[
 
     parameters = load_recipe(experiment, "topoter", graph.lower(), recipe).parameters
     parameters.pop("decoder", None)  # of pairs; a fit has none
-    return parameters | {name: value for name, value in given.items() if value is not None}
+    level = "graph" if experiment == "graph-classification" else "node"
+    return parameters | {"level": level} | {name: value for name, value in given.items() if value is not None}
 
 
 class ResumeFile:

@@ -51,6 +51,17 @@ def read_tu(source: Path, name: str) -> list[Data]:
     return _split(x, _simple(edges, num_nodes), torch.from_numpy(graph_of), torch.from_numpy(y))
 
 
+def tu_folder(path: Path) -> tuple[Path, str] | None:
+    """A folder with TU files, or with them in `raw`, and the name that its files begin with; None if it has none."""
+    for folder in (path, path / "raw"):
+        names = sorted(file.name.removesuffix("_graph_indicator.txt") for file in folder.glob("*_graph_indicator.txt"))
+        if len(names) > 1:
+            raise DataError(f"{folder} holds several TU datasets ({', '.join(names)}): give each a folder of its own.")
+        if names:
+            return folder, names[0]
+    return None
+
+
 def _tables(source: Path, name: str) -> dict[str, np.ndarray]:
     """The integer tables by their short names; node_labels only where there are any."""
     files = {f"{name}_{part}.txt": part for part in PARTS}

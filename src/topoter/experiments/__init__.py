@@ -13,12 +13,18 @@ EXPERIMENTS = {
     "order": "studies:ORDER",
     "layers": "studies:LAYERS",
     "perturbation-rate": "studies:PERTURBATION_RATE",
+    "graph-classification": "graph_classification:EXPERIMENT",
     "link-prediction": "link_prediction:EXPERIMENT",
     "temporal-links": "temporal_links:EXPERIMENT",
     "equivariance": "equivariance:EXPERIMENT",
 }
 # Names of `topoter evaluate`.
-TASKS = {"node": "node-classification", "link": "link-prediction", "temporal": "temporal-links"}
+TASKS = {
+    "node": "node-classification",
+    "graph": "graph-classification",
+    "link": "link-prediction",
+    "temporal": "temporal-links",
+}
 
 
 def experiment(name: str) -> Experiment:

@@ -76,11 +76,11 @@ def _read(experiment: str, method: str, dataset: str) -> dict[str, Any]:
     folder = _root().joinpath(experiment).joinpath(method)
     if not folder.is_dir():
         raise unknown_name("method", method, methods_of(experiment))
-    for name in (dataset, DEFAULT):
-        file = folder.joinpath(f"{name}.toml")
-        if file.is_file():
-            content = tomllib.loads(file.read_text(encoding="utf-8"))
-            return content if name == dataset else {**content, "published": None}
+    files = {name: folder.joinpath(f"{name}.toml") for name in (DEFAULT, dataset)}
+    found = {name: tomllib.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.is_file()}
+    if found:
+        # What a dataset's own file does not say is as in the default; a published value is its own only.
+        return {**found.get(DEFAULT, {}), "published": None, **found.get(dataset, {})}
     raise UsageError(f"There is no recipe for {method!r} on {dataset!r} in {experiment!r}.")
 
 

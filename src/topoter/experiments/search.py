@@ -180,7 +180,8 @@ def embeddings_on_the_way(
     for name in ("y", "train_mask", "val_mask"):
         del unlabelled[name]
     model = TopoTER(**setting, epochs=max(numbers), patience=None, random_state=seed)
-    state, batches = model.start(unlabelled)
+    state, whole = model.start(unlabelled)
+    batches = list(whole)
     found: list[tuple[int, np.ndarray]] = []
 
     def keep(record: EpochRecord) -> None:

@@ -1,7 +1,8 @@
 """Large buffers that are used again: fresh memory costs a page fault per 4 KB, often more than the work on it.
 
 Allocators give large blocks back to the system when they are freed, so every step of training would pay that price
-anew. Here a freed block waits for the next request of its size, until `release()`.
+anew. Here a freed block waits for the next request of about its size, until `release()`. Sizes are rounded up, because
+batches of graphs differ a little in size each time: by exact size, blocks would pile up that nobody asks for again.
 """
 
 from __future__ import annotations
@@ -24,12 +25,19 @@ def empty(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     size = int(np.prod(shape)) * kind.itemsize
     if size < _SMALL:
         return torch.empty(*shape, dtype=dtype)
-    waiting = _free[size]
-    block = waiting.pop() if waiting else np.empty(size, dtype=np.uint8)
+    room = _rounded_up(size)
+    waiting = _free[room]
+    block = waiting.pop() if waiting else np.empty(room, dtype=np.uint8)
     # The tensor's storage holds on to this view, and only the view's end says that the block is free.
-    view = block[:]
+    view = block[:size]
     weakref.finalize(view, waiting.append, block).atexit = False
     return torch.from_numpy(view).view(dtype).view(*shape)
+
+
+def _rounded_up(size: int) -> int:
+    """The next of eight sizes between two powers of two; what is too much is never touched, so it costs no memory."""
+    step = 1 << max(size.bit_length() - 4, 0)
+    return -(-size // step) * step
 
 
 def release() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
@@ -17,16 +18,42 @@ from topoter.report.tables import MISSING, Cell, Table, compare, facts, mean_and
 
 _TYPES = ("add", "delete", "keep apart", "keep connected")  # the order of `EdgeChange`
 
-_ACCURACY = (
-    "How many nodes a linear classifier names rightly from the embeddings alone: mean ± standard deviation over "
-    "seeds. A method is worth its training if it beats the rows that need none."
-)
 
-_PROTOCOL = (
-    "The classifier's regularisation and scaling were chosen on validation labels; test labels were read once, for "
-    "the number shown. The recipe's own settings were found by hand, with test accuracy in view. Each seed trains "
-    "a new encoder, so that a deviation includes that of the training."
-)
+@dataclass(frozen=True)
+class Wording:
+    """What a page says of the things it is about: nodes of one graph, or graphs of a set."""
+
+    thing: str
+    subtitle: str
+    accuracy: str
+    tested: str
+    protocol: str
+
+
+WORDINGS = {
+    "node": Wording(
+        thing="node",
+        subtitle="Node embeddings learned without labels, by predicting which edges were changed",
+        accuracy="How many nodes a linear classifier names rightly from the embeddings alone: mean ± standard "
+        "deviation over seeds. A method is worth its training if it beats the rows that need none.",
+        tested="A linear classifier on TopoTER's embeddings of {dataset} names the class of {value} of the test nodes",
+        protocol="The classifier's regularisation and scaling were chosen on validation labels; test labels were read "
+        "once, for the number shown. The recipe's own settings were found by hand, with test accuracy in view. Each "
+        "seed trains a new encoder, so that a deviation includes that of the training.",
+    ),
+    "graph": Wording(
+        thing="graph",
+        subtitle="Embeddings of whole graphs learned without labels, by predicting which edges were changed",
+        accuracy="How many graphs a support vector machine names rightly from the embeddings alone, in ten-fold cross "
+        "validation: mean ± standard deviation over seeds. A method is worth its training if it beats the rows that "
+        "need none. Validation is the accuracy within the training folds.",
+        tested="A support vector machine on TopoTER's embeddings names the class of {value} of {dataset}'s graphs, "
+        "each tested once in ten folds",
+        protocol="The classifier's C was chosen by cross validation within each training fold, features were "
+        "standardised by it, and test folds were read once, for the number shown. Each seed trains a new encoder and "
+        "shuffles the folds.",
+    ),
+}
 
 
 class Epoch(Protocol):
@@ -54,6 +81,7 @@ def write_demo_report(
     parameters: Mapping[str, object],
     seconds: float,
     commands: Sequence[str],
+    level: str = "node",
 ) -> None:
     """Write the report of one demo run as a single HTML file.
 
@@ -67,33 +95,32 @@ def write_demo_report(
         parameters: what the encoder was trained with.
         seconds: how long all of it took.
         commands: what to type to get these numbers again.
+        level: what the embeddings are of, a name in `WORDINGS`.
     """
+    wording = WORDINGS[level]
     page = Page(
         f"TopoTER on {dataset}",
-        "Node embeddings learned without labels, by predicting which edges were changed",
-        summary=_summary(dataset, rows, seconds),
+        wording.subtitle,
+        summary=_summary(dataset, rows, seconds, wording),
         footer=f"Made by topoter {_version()}. This page is one file and loads nothing.",
     )
-    page.add(_accuracy(dataset, rows))
+    page.add(_accuracy(dataset, rows, wording))
     if history:
         page.add(_training(history))
     if z2d is not None:
-        page.add(_map(z2d, labels, label_names))
-    page.add(_provenance(parameters, seconds, commands))
+        page.add(_map(z2d, labels, label_names, wording.thing))
+    page.add(_provenance(parameters, seconds, commands, wording))
     page.write(path)
 
 
-def _summary(dataset: str, rows: Sequence[Mapping[str, Any]], seconds: float) -> Html:
+def _summary(dataset: str, rows: Sequence[Mapping[str, Any]], seconds: float, wording: Wording) -> Html:
     """One sentence, which also says so when training did not pay."""
     ours = next((row for row in rows if str(row["method"]).lower().startswith("topoter")), None)
     others = [row for row in rows if row is not ours and row.get("test_mean") is not None]
     if ours is None or ours.get("test_mean") is None:
         return escape(f"{len(rows)} methods on {dataset}, in {_duration(seconds)}.")
     value = mean_and_deviation(ours["test_mean"], ours.get("test_std"))
-    text = Html(
-        f"A linear classifier on TopoTER's embeddings of {escape(dataset)} names the class of "
-        f"<strong>{escape(value)} %</strong> of the test nodes"
-    )
+    text = Html(wording.tested.format(dataset=escape(dataset), value=f"<strong>{escape(value)} %</strong>"))
     if others:
         best = max(others, key=lambda row: float(row["test_mean"]))
         gap = ours["test_mean"] - best["test_mean"]
@@ -102,7 +129,7 @@ def _summary(dataset: str, rows: Sequence[Mapping[str, Any]], seconds: float) ->
     return text + f". The whole run took {_duration(seconds)}."
 
 
-def _accuracy(dataset: str, rows: Sequence[Mapping[str, Any]]) -> Section:
+def _accuracy(dataset: str, rows: Sequence[Mapping[str, Any]], wording: Wording) -> Section:
     tests = [row["test_mean"] for row in rows if row.get("test_mean") is not None]
     best = max(tests, default=None)
     published = any(row.get("paper_mean") is not None for row in rows)
@@ -113,9 +140,8 @@ def _accuracy(dataset: str, rows: Sequence[Mapping[str, Any]]) -> Section:
         if published
         else ""
     )
-    return Section("Accuracy", _ACCURACY).add(
-        Table(columns, cells, caption=f"Node classification on {dataset}, accuracy in %", note=note).html()
-    )
+    caption = f"{wording.thing.capitalize()} classification on {dataset}, accuracy in %"
+    return Section("Accuracy", wording.accuracy).add(Table(columns, cells, caption=caption, note=note).html())
 
 
 def _method_row(row: Mapping[str, Any], best: float | None, published: bool) -> list[Cell]:
@@ -174,25 +200,26 @@ def _map(
     z2d: npt.ArrayLike | Mapping[str, npt.ArrayLike],
     labels: Sequence[int] | npt.NDArray[np.integer],
     label_names: Sequence[str] | None,
+    thing: str,
 ) -> Section:
     panels = z2d if isinstance(z2d, Mapping) else {"": z2d}
     return Section(
         "The embeddings",
-        "Each dot is a node. Nodes with similar embeddings lie near each other; the classes were not used to "
-        "place them. Distances between far groups mean little.",
+        f"Each dot is a {thing}. {thing.capitalize()}s with similar embeddings lie near each other; the classes were "
+        "not used to place them. Distances between far groups mean little.",
     ).add(
         scatter_map(
             panels,
             labels,
             label_names=label_names,
             title="The embeddings on a plane, coloured by class",
-            caption="Point at a dot to find the same node in every panel; click a class to hide it.",
+            caption=f"Point at a dot to find the same {thing} in every panel; click a class to hide it.",
         )
     )
 
 
-def _provenance(parameters: Mapping[str, object], seconds: float, commands: Sequence[str]) -> Section:
-    return Section("How each number was obtained", _PROTOCOL).add(
+def _provenance(parameters: Mapping[str, object], seconds: float, commands: Sequence[str], wording: Wording) -> Section:
+    return Section("How each number was obtained", wording.protocol).add(
         heading("To get this page again"),
         code_block(commands),
         f"That took {_duration(seconds)}. The same seeds on the same machine give the same numbers; another "

@@ -1,0 +1,152 @@
+"""Sets of graphs on the command line: real sub-processes, on the embedded MUTAG and on a user's own folder."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from test_cli import command, fails, topoter, weights
+
+EMBEDDED = {"TOPOTER_DATA": ""}  # nothing on disk: MUTAG comes from an installed package
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A user's own set in the TU format: 24 cycles and stars of 5 to 8 nodes, two classes."""
+    folder = tmp_path_factory.mktemp("own") / "SHAPES"
+    folder.mkdir()
+    edges, graph_of, labels, first = [], [], [], 1
+    for number in range(24):
+        size, star = 5 + number % 4, number % 2
+        edges += [(first if star else first + k - 1, first + k) for k in range(1, size)]
+        if not star:
+            edges.append((first + size - 1, first))
+        graph_of += [number + 1] * size
+        labels.append(star)
+        first += size
+    both = sorted(edges + [(b, a) for a, b in edges])
+    (folder / "SHAPES_A.txt").write_text("".join(f"{a}, {b}\n" for a, b in both))
+    (folder / "SHAPES_graph_indicator.txt").write_text("".join(f"{g}\n" for g in graph_of))
+    (folder / "SHAPES_graph_labels.txt").write_text("".join(f"{y}\n" for y in labels))
+    return folder
+
+
+def test_a_folder_of_ones_own_in_one_row_per_graph_out(folder, tmp_path):
+    fitted = topoter("fit", folder, "-o", "m.topoter", "--epochs", 2, "--pooling", "mean", "--json", cwd=tmp_path)
+    assert fitted.returncode == 0, fitted.stderr
+    content = json.loads(fitted.stdout)
+    assert (content["graphs"], content["epochs"]) == (24, 2)
+    assert content["nodes"] == sum(5 + number % 4 for number in range(24))
+    result = topoter("embed", "m.topoter", folder, "-o", "z.parquet", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "24 graphs, 96 channels" in result.stderr
+    table = pq.read_table(tmp_path / "z.parquet")
+    assert table.column("id").to_pylist() == list(range(24))
+    z = np.array(table.column("embedding").to_pylist())
+    np.testing.assert_allclose(z[0], z[8], rtol=1e-4, atol=1e-5)  # both a cycle of five
+    assert np.abs(z[0] - z[1]).max() > 1e-3
+
+
+def long_fit(folder: Path, out: Path, *more: object) -> list[str]:
+    options = ["--epochs", 200, "--patience", 200, "--batch-size", 7, "--save-seconds", 0.1, "--quiet"]
+    return command("fit", folder, *options, "-o", out, *more)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(folder, tmp_path_factory) -> dict[str, np.ndarray]:
+    out = tmp_path_factory.mktemp("whole") / "whole.topoter"
+    assert subprocess.run(long_fit(folder, out), timeout=300, check=False).returncode == 0
+    return weights(out)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"])
+def test_resume_with_shuffled_batches_is_bit_identical(folder, uninterrupted, tmp_path, stop):
+    out, state = tmp_path / "cut.topoter", tmp_path / "cut.topoter.resume"
+    process = subprocess.Popen(long_fit(folder, out), stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not state.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(stop)
+    process.communicate(timeout=60)
+    assert process.returncode != 0, "it was done before it could be interrupted"
+    assert not out.exists()
+    assert subprocess.run(long_fit(folder, out, "--resume"), timeout=300, check=False).returncode == 0
+    resumed = weights(out)
+    assert resumed.keys() == uninterrupted.keys()
+    for name in resumed:
+        np.testing.assert_array_equal(resumed[name], uninterrupted[name])
+
+
+def test_evaluate_graph_prints_the_promised_json():
+    result = topoter("evaluate", "graph", "--seeds", 2, "--epochs", 1, "--json", "--quiet", **EMBEDDED)
+    assert result.returncode == 0, result.stderr
+    content = json.loads(result.stdout)
+    assert (content["task"], content["dataset"], content["method"]) == ("graph", "mutag", "topoter")
+    assert (content["metric"], len(content["runs"])) == ("accuracy", 2)
+    assert content["paper"] == {"mean": 89.25, "std": 0.81}
+    assert content["mean"] == pytest.approx(sum(content["runs"]) / 2)
+
+
+def test_reproduce_goes_on_where_it_was(tmp_path):
+    arguments = ["reproduce", "graph-classification", "--datasets", "mutag", "--methods", "degree-histogram,wl"]
+    first = topoter(*arguments, "--seeds", 1, "--out", tmp_path, "--quiet", **EMBEDDED)
+    assert first.returncode == 0, first.stderr
+    assert "| wl |" in first.stdout
+    assert "80.7 ± 3.0" in first.stdout  # the paper's
+    stamps = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
+    assert len(stamps) == 2
+    topoter(*arguments, "--seeds", 2, "--out", tmp_path, "--quiet", **EMBEDDED)
+    assert {file: file.stat().st_mtime_ns for file in stamps} == stamps
+    assert len(list(tmp_path.rglob("*.json"))) == 4
+
+
+def test_the_demo_on_graphs_runs_offline(tmp_path):
+    result = topoter("demo", "--task", "graph", "--seeds", 1, "--out", tmp_path / "demo", **EMBEDDED)
+    assert result.returncode == 0, result.stderr
+    assert "degree-histogram" in result.stdout
+    page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    assert "Graph classification on MUTAG" in page
+    assert "test nodes" not in page
+    assert pq.read_table(tmp_path / "demo" / "embeddings.parquet").num_rows == 188
+    assert (tmp_path / "demo" / "model.topoter").is_file()
+
+
+# ---- bad input ---------------------------------------------------------------------------------------------
+
+
+def test_a_graph_without_nodes_is_named(folder, tmp_path):
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_text(file.read_text())
+    labels = tmp_path / "SHAPES_graph_labels.txt"
+    labels.write_text(labels.read_text() + "1\n")  # a 25th graph, which no node belongs to
+    line = fails(1, "fit", tmp_path, "-o", tmp_path / "m.topoter", "--quiet")
+    assert "Graph 24 of the set (counted from 0): The graph is empty" in line
+    assert not (tmp_path / "m.topoter").exists()
+
+
+def test_a_class_with_fewer_members_than_folds_is_named_before_any_training(folder, tmp_path):
+    raw = tmp_path / "tu" / "SHAPES" / "raw"
+    raw.mkdir(parents=True)
+    for file in folder.iterdir():
+        (raw / file.name).write_text(file.read_text())
+    labels = (raw / "SHAPES_graph_labels.txt").read_text().split()
+    (raw / "SHAPES_graph_labels.txt").write_text("\n".join(["2"] * 3 + labels[3:]) + "\n")
+    line = fails(1, "evaluate", "graph", "--dataset", "shapes", "--data-root", tmp_path, "--quiet")
+    assert "Class 2 has 3 graphs, fewer than the 10 folds" in line
+
+
+def test_one_graph_and_a_set_are_not_mixed_up(folder, tmp_path):
+    assert topoter("fit", folder, "-o", "m.topoter", "--epochs", 1, "-q", cwd=tmp_path).returncode == 0
+    line = fails(2, "embed", "m.topoter", "sbm", "-o", "z.npy", "-q", cwd=tmp_path)
+    assert "sbm is one graph, but m.topoter was fitted on a set of graphs" in line
+    line = fails(2, "fit", "mutag", "--features", "x.csv", "-o", "n.topoter", "-q", cwd=tmp_path)
+    assert "--features go with the file of one graph" in line
+    line = fails(2, "fit", folder, "--pooling", "summ", "-o", "n.topoter", "-q", cwd=tmp_path)
+    assert "Unknown pooling 'summ'. Did you mean 'sum'?" in line
+    assert "Unknown task 'grph'. Did you mean 'graph'?" in fails(2, "demo", "--task", "grph", cwd=tmp_path)
