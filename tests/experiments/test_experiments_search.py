@@ -50,6 +50,9 @@ def test_the_best_trial_wins_and_trials_on_disk_are_not_repeated(graph, tmp_path
     best = first.run()
     assert best.best()[0] == max(trial.best()[0] for trial in first.trials)
     assert {"order", "out_channels", "learning_rate"} <= set(json.loads(path.read_text())["space"])
+    rows = path.with_suffix(".md").read_text().splitlines()[2:]
+    assert len(rows) == len(first.trials)
+    assert rows[0].startswith(f"| {best.best()[0]:.2f} | {best.best()[1]} |")
     monkeypatch.setattr(search, "embeddings_on_the_way", None)  # would fail if anything were trained again
     assert Search(graph, "sbm", 1, path, 5).run() == best
     with pytest.raises(DataError, match="holds another search"):

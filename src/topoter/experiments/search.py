@@ -143,6 +143,17 @@ class Search:
             "trials": [{"setting": trial.setting, "scores": trial.scores} for trial in self.trials],
         }
         save_text(self.path, json.dumps(content, indent=1) + "\n")
+        save_text(self.path.with_suffix(".md"), self.table())
+
+    def table(self) -> str:
+        """Every setting tried, the best first, as Markdown."""
+        header = ["validation accuracy", "epochs", *self.space]
+        lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+        for trial in sorted(self.trials, key=lambda trial: -trial.best()[0]):
+            accuracy, epochs = trial.best()
+            values = [f"{accuracy:.2f}", epochs, *(trial.setting[name] for name in self.space)]
+            lines.append("| " + " | ".join(str(value) for value in values) + " |")
+        return "\n".join(lines) + "\n"
 
 
 def without_test_labels(data: Data) -> Data:
