@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.memory import exponent, in_own_process
 from benchmarks.propagation import WAYS, compare_ways
+from benchmarks.startup import startup
 from benchmarks.steps import compare
 from topoter.datasets import available, block_model, load
 from topoter.experiments.runs import save_text, versions
@@ -36,6 +37,8 @@ def main() -> None:
         for name in ("topoter", "twin"):
             result["memory"].append(in_own_process(name, dataset, channels))
             print(json.dumps(result["memory"][-1]), flush=True)
+    result["startup"] = startup()
+    print(json.dumps(result["startup"]), flush=True)
     result["propagation"] = []
     for graph, channels in [*cases, (100_000, 64)]:
         data = load(graph) if isinstance(graph, str) else block_model(graph, 10, 10.0, 32, 0)
@@ -82,7 +85,14 @@ def tables(result: dict[str, Any]) -> str:
             f"| {row['dataset']} | {row['channels']} | {mine:.0f} | {row['peak_mb']:.0f} "
             f"| {row['peak_mb'] / mine:.1f} |"
         )
+    start = result["startup"]
     lines += [
+        "",
+        "### First use",
+        "",
+        f"The first step takes {start['first_step_s']:.1f} s on a machine without compiled kernels, and "
+        f"{start['first_step_cached_s']:.2f} s in every later process. `import topoter` takes "
+        f"{start['import_topoter_s']:.1f} s after torch's own {start['import_torch_s']:.1f} s.",
         "",
         "### Propagation",
         "",
