@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.memory import exponent, in_own_process
-from benchmarks.propagation import WAYS, compare_ways
+from benchmarks.propagation import WAYS, compare_in_a_step, compare_ways
 from benchmarks.startup import startup
 from benchmarks.steps import compare
 from topoter.datasets import available, block_model, load
@@ -39,13 +39,15 @@ def main() -> None:
             print(json.dumps(result["memory"][-1]), flush=True)
     result["startup"] = startup()
     print(json.dumps(result["startup"]), flush=True)
-    result["propagation"] = []
+    result["propagation"], result["propagation_in_a_step"] = [], []
     for graph, channels in [*cases, (100_000, 64)]:
         data = load(graph) if isinstance(graph, str) else block_model(graph, 10, 10.0, 32, 0)
         name = graph if isinstance(graph, str) else f"block model, {graph:,} nodes"
         for threads in (1, 2):
             result["propagation"].append(compare_ways(name, data, channels, threads))
             print(json.dumps(result["propagation"][-1]), flush=True)
+            result["propagation_in_a_step"].append(compare_in_a_step(name, data, channels, threads))
+            print(json.dumps(result["propagation_in_a_step"][-1]), flush=True)
     for size in (size for size in SIZES if size <= arguments.largest):
         result["growth"].append(in_own_process("growth", size, 64, 3))
         print(json.dumps(result["growth"][-1]), flush=True)
@@ -103,6 +105,17 @@ def tables(result: dict[str, Any]) -> str:
     ]
     for row in result["propagation"]:
         times = " | ".join(f"{row[f'{way}_cpu_ms']:.2f}" for way in WAYS)
+        lines.append(f"| {row['graph']} | {row['channels']} | {row['threads']} | {times} |")
+    lines += [
+        "",
+        "A whole training step with our product, and with embedding_bag in its place: medians of CPU time in "
+        "milliseconds, taking turns.",
+        "",
+        "| graph | F | threads | compiled | embedding bag |",
+        "|---|---|---|---|---|",
+    ]
+    for row in result["propagation_in_a_step"]:
+        times = " | ".join(f"{row[f'{way}_cpu_ms']:.1f}" for way in ("compiled", "embedding_bag"))
         lines.append(f"| {row['graph']} | {row['channels']} | {row['threads']} | {times} |")
     lines += ["", "### Growth", "", "Block models of mean degree 10, F = 64.", ""]
     lines += ["| nodes | edges | CPU s / epoch | wall s / epoch | peak MB |", "|---|---|---|---|---|"]

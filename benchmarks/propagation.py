@@ -59,3 +59,33 @@ def compare_ways(name: str, data: Any, channels: int, threads: int, rounds: int 
         row[f"{way}_ms"] = 1e3 * statistics.median(wall[way])
         row[f"{way}_cpu_ms"] = 1e3 * statistics.median(cpu[way])
     return row
+
+
+def compare_in_a_step(name: str, data: Any, channels: int, threads: int, rounds: int = 11) -> dict[str, Any]:
+    """A whole training step with our product and with embedding_bag in its place, taking turns; CPU time in ms.
+
+    A product alone flatters embedding_bag: in a step its fresh memory costs page faults, and the threads it leaves
+    spinning get in the way of what follows.
+    """
+    from benchmarks.steps import our_step
+    from topoter.kernels import sgc_delta, sparse
+
+    def by_embedding_bag(operator: SparseOperator, h: Tensor) -> Tensor:
+        return _embedding_bag(operator)(h.detach().contiguous())
+
+    torch.set_num_threads(threads)
+    products = {"compiled": multiply, "embedding_bag": by_embedding_bag}
+    steps = {way: our_step(data, channels) for way in products}
+    cpu: dict[str, list[float]] = {way: [] for way in products}
+    try:
+        for number in range(rounds + 2):
+            for way, step in steps.items():
+                sparse.multiply = sgc_delta.multiply = products[way]
+                used = time.process_time()
+                step()
+                if number > 1:
+                    cpu[way].append(time.process_time() - used)
+    finally:
+        sparse.multiply = sgc_delta.multiply = multiply
+    medians = {f"{way}_cpu_ms": 1e3 * statistics.median(times) for way, times in cpu.items()}
+    return {"graph": name, "channels": channels, "threads": threads, **medians}

@@ -38,7 +38,7 @@ WORDINGS = {
         "deviation over seeds. A method is worth its training if it beats the rows that need none.",
         tested="A linear classifier on TopoTER's embeddings of {dataset} names the class of {value} of the test nodes",
         protocol="The classifier's regularisation and scaling were chosen on validation labels; test labels were read "
-        "once, for the number shown. The recipe's own settings were found by hand, with test accuracy in view. Each "
+        "once, for the number shown. The settings of the training were found by a search without test labels. Each "
         "seed trains a new encoder, so that a deviation includes that of the training.",
     ),
     "graph": Wording(
