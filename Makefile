@@ -27,7 +27,8 @@ demo: install
 	$(BIN)/topoter demo
 
 test: install
-	$(BIN)/python -m pytest
+	# One process per core, each with one thread: most tests are small, or start processes of their own.
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 check: install
 	$(BIN)/ruff format --check src tests benchmarks examples

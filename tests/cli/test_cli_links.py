@@ -82,7 +82,7 @@ def test_links_that_cannot_be_ranked_say_why(files):
     assert "2 edges: too few" in fails(1, "links", "m.topoter", "small.csv", cwd=files)
     assert "at least 1. Got 0" in fails(2, "links", "m.topoter", "edges.csv", "--top", 0, cwd=files)
     assert ".csv. Got x.txt" in fails(2, "links", "m.topoter", "edges.csv", "-o", "x.txt", cwd=files)
-    assert "not those the model was fitted on" in fails(1, "links", "m.topoter", "edges.csv", cwd=files)
+    assert "fitted on the features" in fails(1, "links", "m.topoter", "edges.csv", cwd=files)
     assert not (files / "links.csv.tmp").exists()
 
 

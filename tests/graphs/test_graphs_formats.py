@@ -121,6 +121,13 @@ def test_pt_round_trip_keeps_everything(tmp_path):
     assert data.num_features == 4
 
 
+def test_reading_a_pt_leaves_what_torch_may_load_as_it_was(tmp_path):
+    before = set(map(str, torch.serialization.get_safe_globals()))
+    torch.save(Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0], [1]])), tmp_path / "g.pt")
+    read_graph(tmp_path / "g.pt")
+    assert set(map(str, torch.serialization.get_safe_globals())) == before
+
+
 def test_hostile_and_wrong_pt_are_refused(tmp_path):
     path, harm = tmp_path / "g.pt", tmp_path / "harm"
     path.write_bytes(pickle.dumps(Hostile(harm)))

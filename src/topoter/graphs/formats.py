@@ -59,7 +59,9 @@ def read_pt(path: Path) -> Data:
 
     allowed = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, *_numpy_globals()]
     if hasattr(torch.serialization, "safe_globals"):
-        safe: Any = torch.serialization.safe_globals(allowed)
+        # Leaving the context forgets all it was given: what PyG or the user had allowed before must not be among it.
+        known = torch.serialization.get_safe_globals()
+        safe: Any = torch.serialization.safe_globals([item for item in allowed if item not in known])
     else:  # torch 2.4 knows only the list that holds for the whole process
         torch.serialization.add_safe_globals(allowed)
         safe = nullcontext()
