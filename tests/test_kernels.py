@@ -89,8 +89,11 @@ def test_the_sparse_product_equals_the_dense_one(shape):
     right = torch.randn(width, columns, generator=generator).t()  # not contiguous, as a transposed weight is
     operator = SparseOperator.from_dense(dense)
     assert operator.shape == (rows, columns)
-    for product in (multiply(operator, right), multiply_plain(operator, right)):
+    by_torch = operator.as_torch(torch.float32) @ right  # what a GPU takes
+    for product in (multiply(operator, right), multiply_plain(operator, right), by_torch):
         torch.testing.assert_close(product, dense @ right, rtol=1e-5, atol=1e-6)
+    double = multiply(operator, right.double())  # not for the compiled kernel: by torch's product
+    torch.testing.assert_close(double, dense.double() @ right.double())
 
 
 def test_gradcheck_of_the_sparse_product():

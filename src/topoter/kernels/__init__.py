@@ -33,6 +33,6 @@ def active() -> dict[str, str]:
         return dict.fromkeys(("sampler", "propagation", "decoder"), "plain PyTorch (TOPOTER_KERNELS=plain)")
     return {
         "sampler": "compiled walk from ranks to pairs",
-        "propagation": "cpu: compiled (one SGC layer: both graphs at once); cuda, mps: PyTorch scatter",
+        "propagation": "cpu: compiled (one SGC layer: both graphs at once); cuda: torch CSR; mps: PyTorch scatter",
         "decoder": "cpu: compiled fused kernel; cuda, mps: chunked PyTorch, recomputing",
     }

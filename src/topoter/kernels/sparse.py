@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -9,9 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from topoter.kernels import buffers, use_compiled
+from topoter.kernels import buffers, mode, use_compiled
 from topoter.kernels.compiled import compile_kernel, num_threads, prefetch, run_parallel
 
+# Devices whose sparse product torch has; on the others messages are gathered and scattered.
+_WITH_CSR = ("cpu", "cuda")
 # Multiplications below which waking a second thread costs more than it saves.
 _WORTH_A_THREAD = 1 << 20
 # Entries between asking for a row and using it.
@@ -38,6 +41,7 @@ class SparseOperator:
     num_columns: int
     transposed: SparseOperator | None = None
     _row: Tensor | None = field(default=None, repr=False)
+    _torch: Tensor | None = field(default=None, repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -50,6 +54,15 @@ class SparseOperator:
             counts = self.indptr[1:] - self.indptr[:-1]
             self._row = torch.repeat_interleave(counts)
         return self._row
+
+    def as_torch(self, dtype: torch.dtype) -> Tensor:
+        """The same matrix as torch's own CSR tensor, kept for the next product."""
+        if self._torch is None or self._torch.dtype != dtype:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+                arrays = (self.indptr, self.indices.long(), self.values.to(dtype))
+                self._torch = torch.sparse_csr_tensor(*arrays, self.shape, check_invariants=False)
+        return self._torch
 
     def to(self, device: torch.device | str) -> SparseOperator:
         transposed = None if self.transposed is None else self.transposed.to(device)
@@ -96,6 +109,9 @@ def multiply(operator: SparseOperator, dense: Tensor) -> Tensor:
         rows = equal_work(indptr, dense.size(1))
         run_parallel("propagation", _multiply_rows, [(start, stop, indptr, *arrays) for start, stop in pairwise(rows)])
         return out
+    if mode() == "fast" and dense.device.type in _WITH_CSR:
+        product: Tensor = operator.as_torch(dense.dtype) @ dense
+        return product
     return multiply_plain(operator, dense)
 
 
