@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import weakref
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 _SMALL = 1 << 20  # bytes; below, the ordinary allocator does the same by itself
-_TYPES = {
+_TYPES: dict[torch.dtype, np.dtype[Any]] = {
     torch.float32: np.dtype(np.float32),
     torch.float64: np.dtype(np.float64),
     torch.int64: np.dtype(np.int64),
