@@ -24,7 +24,7 @@ def markdown_summary(results: Results, remarks: Remarks) -> str:
         f"**{escape_markdown(headline(items))}**",
         f"{escape_markdown(RULE)} {escape_markdown(COUNTED)} Signs: {signs}.",
         _block(counts_table(counts_by_row(items))),
-        *(_block(table) for table in standing_tables(items, remarks)),
+        *(_block(table, table.note) for table in standing_tables(items, remarks)),
         *(_experiment(found, results, remarks) for found in results.found),
         "## Model size",
         size_table(model_sizes()).markdown() + "\nCounted on the modules: `topoter reproduce model-size`.",

@@ -10,7 +10,7 @@ from topoter.report.results.remarks import Remarks
 from topoter.report.results.standing import Standing
 from topoter.report.results.stored import Entry, Found
 from topoter.report.results.wording import wording
-from topoter.report.tables import MISSING, Cell, CellLike, Mark, Table, compare, mean_and_deviation
+from topoter.report.tables import MISSING, Cell, CellLike, Table, compare, mean_and_deviation
 
 
 def tables_of(found: Found) -> list[Table]:
@@ -123,13 +123,16 @@ def standing_tables(items: Sequence[Standing], remarks: Remarks) -> list[Table]:
 
 
 def _standing(items: Sequence[Standing], remarks: Remarks) -> Table:
-    header = ["dataset", "metric", "recipe", "ours", "seeds", "paper", "difference", "standing"]
-    said = [remark_on(item, remarks) for item in items]
-    body = [_standing_row(item) for item in items]
+    name = items[0].experiment
+    several = len({item.metric for item in items}) > 1
+    said = [remarks.of_number(name, item.dataset, item.recipe) if item.mark else "" for item in items]
+    header = ["dataset", *(["metric"] if several else []), "recipe", "ours", "seeds", "paper", "difference", "standing"]
+    body = [[item.dataset, *([item.metric] if several else []), *_standing_row(item)] for item in items]
     if any(said):
         header.append("remark")
         body = [[*row, Cell(remark, wrap=True)] for row, remark in zip(body, said)]
-    return Table(header, body, caption=f"{wording(items[0].experiment).title}: TopoTER, ours and the paper's, in %")
+    caption = f"{wording(name).title}: {' and '.join(dict.fromkeys(item.metric for item in items))} of TopoTER in %"
+    return Table(header, body, caption=caption, note=remarks.of_experiment(name))
 
 
 def _standing_row(item: Standing) -> list[CellLike]:
@@ -142,8 +145,7 @@ def _standing_row(item: Standing) -> list[CellLike]:
         gap = mean - published["mean"]
         difference = Cell(f"{gap:+.1f}".replace("-", "\N{MINUS SIGN}"), sort=gap)
     paper = mean_and_deviation(published["mean"], published.get("std"))
-    standing = Cell(item.word, mark=item.mark)
-    return [item.dataset, item.metric, item.row_name, ours, seeds, paper, difference, standing]
+    return [item.row_name, ours, seeds, paper, difference, Cell(item.word, mark=item.mark)]
 
 
 def counts_table(by_row: dict[tuple[str, str], dict[str, int]]) -> Table:
@@ -166,9 +168,3 @@ def size_table(sizes: Sequence[dict[str, object]]) -> Table:
 
 def _whole(value: object) -> int | None:
     return value if isinstance(value, int) else None
-
-
-def remark_on(item: Standing, remarks: Remarks) -> str:
-    """What is said of a number; where it is worse and nothing is, what is said of its whole table."""
-    own = remarks.of_number(item.experiment, item.dataset, item.recipe)
-    return own or (remarks.of_experiment(item.experiment) if item.mark is Mark.WORSE else "")
