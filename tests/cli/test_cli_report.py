@@ -55,9 +55,6 @@ def test_a_page_from_part_of_the_results_says_what_is_missing(few: Path) -> None
     assert "topoter reproduce graph-classification --out few" in page
     assert "after training" in page
     assert (few / "maps" / "cora.json").stat().st_mtime_ns == before, "a map that is there is not made again"
-    again = topoter("few", "-o", "again.html", "--quiet", cwd=few.parent)
-    assert again.stderr == ""
-    assert (few.parent / "again.html").read_text(encoding="utf-8") == page
 
 
 def test_all_results_as_markdown_and_for_machines(tmp_path: Path) -> None:
@@ -74,8 +71,9 @@ def test_all_results_as_markdown_and_for_machines(tmp_path: Path) -> None:
 
 def test_no_maps_trains_nothing(few: Path) -> None:
     shutil.rmtree(few / "maps")
-    result = topoter("few", "-o", "r.html", "--no-maps", cwd=few.parent)
+    result = topoter("few", "-o", "r.html", "--no-maps", "--quiet", cwd=few.parent)
     assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
     assert "no map of cora yet" in (few.parent / "r.html").read_text(encoding="utf-8")
     assert not (few / "maps").exists()
 
@@ -92,9 +90,7 @@ def test_a_map_that_is_missing_is_made(few: Path, monkeypatch: pytest.MonkeyPatc
 def test_errors_are_one_line(tmp_path: Path, few: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert "There are no runs in empty. Make some: topoter reproduce" in fails(1, "empty", cwd=tmp_path)
-    assert "There is no folder nowhere" in fails(1, "nowhere", cwd=tmp_path)
     assert "--out must end in .html or .md. Got r.pdf instead" in fails(2, "few", "-o", "r.pdf", cwd=tmp_path)
-    assert "does not exist" in fails(2, "few", "-o", "no/r.html", cwd=tmp_path)
     path = next((few / "node-classification" / "cora").glob("topoter.best.*"))
     path.write_text("{")
     assert f"{path.name} is damaged" in fails(1, "few", "--no-maps", cwd=tmp_path)

@@ -158,6 +158,12 @@ def test_markdown_has_the_same_and_nothing_breaks_out(sample: Path) -> None:
     assert text == markdown_summary(read_results(sample), read_remarks(sample))
 
 
+def test_the_same_results_give_the_same_page(sample: Path, tmp_path: Path) -> None:
+    for name in ("one.html", "two.html"):
+        write_page(read_results(sample), read_remarks(sample), tmp_path / name)
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -224,3 +230,5 @@ def test_a_map_is_made_once_for_a_recipe(tmp_path: Path) -> None:
     stored["parameters"]["order"] = 99
     write_json(map_path(tmp_path, "cora"), stored)
     assert not has_map(tmp_path, "cora")
+    assert "other parameters than today" not in drawing
+    assert "other parameters than today" in draw_maps(tmp_path)[0][1]

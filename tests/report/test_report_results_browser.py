@@ -60,7 +60,7 @@ def test_counts_have_sign_word_and_colour(page: Any) -> None:
 def test_tables_sort_by_value(page: Any) -> None:
     table = "[aria-label^='Node classification'] table"
     script = (
-        f"const t = document.querySelector(\"{table}\"), h = [...t.tHead.rows[0].cells].map(c => c.innerText.trim());"
+        f'const t = document.querySelector("{table}"), h = [...t.tHead.rows[0].cells].map(c => c.innerText.trim());'
         "return [...t.tBodies[0].rows].map(r => r.cells[h.findIndex(x => x.startsWith('ours'))].dataset.sort)"
     )
     buttons = page.find_elements("css selector", f"{table} th button")

@@ -24,14 +24,14 @@ def run(
     json: Json = False,
 ) -> None:
     """Write what was run as one self-contained page: where we stand, tables, figures, how each number was obtained."""
+    suffix = out_path.suffix.lower()
+    if suffix not in FORMATS:
+        raise UsageError(f"--out must end in {' or '.join(FORMATS)}. Got {out_path} instead.")
     from topoter.graphs import atomic_write
     from topoter.report.results import markdown_summary, read_remarks, read_results, write_page
     from topoter.report.results.standing import counts, standings
 
     show_log(quiet)
-    suffix = out_path.suffix.lower()
-    if suffix not in FORMATS:
-        raise UsageError(f"--out must end in {' or '.join(FORMATS)}. Got {out_path} instead.")
     with atomic_write(out_path) as temporary:  # find out now, not after training, that it cannot be written
         results, remarks = read_results(folder), read_remarks(folder)
         if suffix == ".md":
@@ -52,7 +52,7 @@ def run(
 def _make_maps(folder: Path, data_root: Path | None, quiet: bool) -> None:
     """Train once for every map that is not there; a dataset that cannot be had leaves a gap, not an error."""
     from topoter.datasets import load
-    from topoter.report.results.maps import MAPPED, has_map, make_map, parameters_of
+    from topoter.report.results.maps import MAPPED, has_map, make_map, map_path, parameters_of
 
     for dataset in MAPPED:
         if has_map(folder, dataset):
@@ -62,5 +62,9 @@ def _make_maps(folder: Path, data_root: Path | None, quiet: bool) -> None:
         except TopoterError as error:
             note(f"No map of {dataset}: {error}", quiet)
             continue
+        try:
+            map_path(folder, dataset).parent.mkdir(exist_ok=True)
+        except OSError as error:
+            raise TopoterError(f"Cannot keep a map in {folder} ({error.strerror}). Give --no-maps.") from error
         with training_progress(f"Map of {dataset}", parameters_of(dataset)["epochs"], quiet) as show:
             make_map(folder, dataset, data, show)

@@ -74,13 +74,15 @@ def draw_maps(folder: Path) -> list[tuple[str, Html]]:
     for path in sorted((folder / "maps").glob("*.json")):
         with written_by_topoter(path):
             content = read_json(path)
+            current = content["parameters"] == parameters_of(content["dataset"])
             drawing = scatter_map(
                 content["maps"],
                 content["labels"],
                 label_names=content["label_names"] or None,
                 title=f"{content['dataset']}: embeddings on a plane, coloured by class",
                 caption=f"t-SNE of the embeddings of recipe “{content['recipe']}”, seed {content['seed']}. Point at a "
-                "dot to find the same node in both panels; click a class to hide it.",
+                "dot to find the same node in both panels; click a class to hide it."
+                + ("" if current else " Made with other parameters than today's recipe."),
             )
             drawn.append((str(content["dataset"]), drawing))
     return drawn

@@ -74,8 +74,9 @@ def _experiment(found: Found, results: Results, remarks: Remarks) -> Section:
     if said:
         section.add(heading("Remarks"), _remarks(said))
     section.add(heading("How these numbers were obtained"))
-    if words.protocol:
-        section.add(words.protocol)
+    recipes = found.experiment.recipes or found.name
+    kept = f"Parameters are those of the recipes in src/topoter/experiments/recipes/{recipes}; the JSON of every run "
+    section.add(f"{words.protocol} {kept}in {results.folder / found.name} holds its own, with seed, time and memory.")
     section.add(code_block(commands(found, results.folder)), facts(facts_of(found)))
     absent = absent_rows(found)
     if absent:
