@@ -12,6 +12,7 @@ from topoter.experiments.recipes import load_recipe
 
 if TYPE_CHECKING:
     from topoter.experiments.runs import Run
+    from topoter.report import Html
 
 # Called with the steps done, the number of all steps, and a word on how it goes.
 Progress = Callable[[int, int, str], None]
@@ -54,7 +55,8 @@ class Experiment:
         variations: parameters put over those of the recipe, one run each: the points of a study.
         protocols: those that make sense here, the default first.
         single: protocols that ask for one encoder only, whatever the number of seeds.
-        figures: draws what a table cannot show, from stored runs into a folder, and returns the files.
+        charts: what a table cannot show, drawn from stored runs: (title, markup for a page) of each figure.
+        figures: the same as files in a folder, which it returns.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Experiment:
     variations: Sequence[dict[str, Any]] = ({},)
     protocols: Sequence[str] = ("validation",)
     single: frozenset[str] = frozenset()
+    charts: Callable[[Sequence[dict[str, Any]]], list[tuple[str, Html]]] | None = None
     figures: Callable[[Sequence[dict[str, Any]], Path], list[Path]] | None = None
 
     def plan(self, datasets: Sequence[str] | None, methods: Sequence[str] | None, seeds: int) -> list[Run]:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from topoter.experiments.experiment import Experiment, Row
 from topoter.experiments.node_classification import load_labelled, measure, scores
+
+if TYPE_CHECKING:
+    from topoter.report import Html
 
 DATASETS = ("cora", "citeseer", "pubmed")
 REFERENCES = ("propagated", "random-init")
@@ -33,6 +36,7 @@ def _study(name: str, methods: Sequence[str], variations: Sequence[dict[str, Any
         measure=measure,
         scores=scores,
         variations=variations,
+        charts=lambda stored: charts(name, stored),
         figures=lambda stored, folder: [draw(name, stored, folder)],
     )
 
@@ -49,20 +53,28 @@ def draw(name: str, stored: Sequence[dict[str, Any]], folder: Path) -> Path:
     """One page with a chart per dataset: mean accuracy over seeds by the varied parameter, deviation as a band."""
     from topoter.report import Page, Section
 
-    parameter, label = AXES[name]
     page = Page(
-        f"Study: {label}", "Node classification, test accuracy in percent; the band is one deviation over seeds."
+        f"Study: {AXES[name][1]}",
+        "Node classification, test accuracy in percent; the band is one deviation over seeds.",
     )
-    for dataset in dict.fromkeys(run["dataset"] for run in stored):
-        runs = [run for run in stored if run["dataset"] == dataset]
-        page.add(Section(dataset).add(chart(runs, parameter, label)))
+    for title, drawn in charts(name, stored):
+        page.add(Section(title).add(drawn))
     path = folder / "figure.html"
     folder.mkdir(parents=True, exist_ok=True)
     page.write(path)
     return path
 
 
-def chart(runs: Sequence[dict[str, Any]], parameter: str, label: str) -> Any:
+def charts(name: str, stored: Sequence[dict[str, Any]]) -> list[tuple[str, Html]]:
+    """A chart per dataset, with the dataset as its title."""
+    parameter, label = AXES[name]
+    return [
+        (dataset, chart([run for run in stored if run["dataset"] == dataset], parameter, label))
+        for dataset in dict.fromkeys(run["dataset"] for run in stored)
+    ]
+
+
+def chart(runs: Sequence[dict[str, Any]], parameter: str, label: str) -> Html:
     """The curves of every method on one dataset."""
     from topoter.report import line_chart
     from topoter.report.charts.lines import Series
