@@ -12,6 +12,7 @@ from topoter.experiments.recipes import load_recipe
 
 if TYPE_CHECKING:
     from topoter.experiments.runs import Run
+    from topoter.training import EpochRecord
 
 # Called with the steps done, the number of all steps, and a word on how it goes.
 Progress = Callable[[int, int, str], None]
@@ -23,6 +24,21 @@ class Measured:
 
     result: dict[str, Any]
     losses: list[float] = field(default_factory=list)
+
+    @classmethod
+    def trained(cls, result: dict[str, Any], losses: list[float], history: Sequence[EpochRecord]) -> Measured:
+        """A result with how its training ended, if there was one: `history` is TopoTER's own, `losses` anyone's."""
+        if losses:
+            result = result | {"epochs": len(losses), "loss": losses[-1]}
+        if history:
+            last = history[-1]
+            result = result | {"prior_entropy": last.prior_entropy, "accuracy_by_type": list(last.accuracy)}
+        return cls(result, losses)
+
+
+def epochs_of(progress: Progress | None, steps: int) -> Callable[[int, float], None] | None:
+    """What a training calls with its epoch and loss, to tell how far a run of so many steps is."""
+    return None if progress is None else lambda epoch, loss: progress(epoch, steps, f"loss {loss:.3f}")
 
 
 @dataclass(frozen=True)

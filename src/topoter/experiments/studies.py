@@ -6,7 +6,8 @@ a variation over them. `propagated` and `random-init` stand beside every curve.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +48,21 @@ PERTURBATION_RATE = _study(
 
 def draw(name: str, stored: Sequence[dict[str, Any]], folder: Path) -> Path:
     """One page with a chart per dataset: mean accuracy over seeds by the varied parameter, deviation as a band."""
+    parameter, label = AXES[name]
+    return draw_curves(label, stored, folder, lambda runs: [chart(runs, parameter, label)])
+
+
+def draw_curves(
+    label: str, stored: Sequence[dict[str, Any]], folder: Path, charts: Callable[[Sequence[dict[str, Any]]], list[Any]]
+) -> Path:
+    """The page of a study, with those charts for each dataset that it is given the runs of."""
     from topoter.report import Page, Section
 
-    parameter, label = AXES[name]
     page = Page(
         f"Study: {label}", "Node classification, test accuracy in percent; the band is one deviation over seeds."
     )
     for dataset in dict.fromkeys(run["dataset"] for run in stored):
-        runs = [run for run in stored if run["dataset"] == dataset]
-        page.add(Section(dataset).add(chart(runs, parameter, label)))
+        page.add(Section(dataset).add(*charts([run for run in stored if run["dataset"] == dataset])))
     path = folder / "figure.html"
     folder.mkdir(parents=True, exist_ok=True)
     page.write(path)
@@ -64,24 +71,36 @@ def draw(name: str, stored: Sequence[dict[str, Any]], folder: Path) -> Path:
 
 def chart(runs: Sequence[dict[str, Any]], parameter: str, label: str) -> Any:
     """The curves of every method on one dataset."""
+    return curves(runs, lambda of_method: mean_by_value(of_method, parameter), label)
+
+
+def curves(
+    runs: Sequence[dict[str, Any]],
+    points_of: Callable[[Sequence[dict[str, Any]]], list[tuple[float, float, float]]],
+    label: str,
+    title: str = "",
+) -> Any:
+    """A curve per method, through the (value, mean, deviation) that its runs give; references dashed."""
     from topoter.report import line_chart
     from topoter.report.charts.lines import Series
 
     series = []
     for method in dict.fromkeys(run["method"] for run in runs):
-        points = mean_by_value([run for run in runs if run["method"] == method], parameter)
-        at, means, deviations = zip(*points)
+        at, means, deviations = zip(*points_of([run for run in runs if run["method"] == method]))
         series.append(Series(method, at, means, deviations, dashed=method in REFERENCES, markers=True))
-    return line_chart(series, title="", x_label=label, y_label="test accuracy, %")
+    return line_chart(series, title=title, x_label=label, y_label="test accuracy, %")
 
 
 def mean_by_value(runs: Sequence[dict[str, Any]], parameter: str) -> list[tuple[float, float, float]]:
     """(value of the parameter, mean, deviation) over seeds, by increasing value."""
-    import statistics
+    return averaged((run["variation"][parameter], run["result"]["test"]) for run in runs)
 
+
+def averaged(measured: Iterable[tuple[float, float]]) -> list[tuple[float, float, float]]:
+    """(value, mean, deviation) of what was measured at each value, by increasing value."""
     by_value: dict[float, list[float]] = {}
-    for run in runs:
-        by_value.setdefault(run["variation"][parameter], []).append(run["result"]["test"])
+    for value, score in measured:
+        by_value.setdefault(value, []).append(score)
     return [
         (value, statistics.fmean(found), statistics.stdev(found) if len(found) > 1 else 0.0)
         for value, found in sorted(by_value.items())
