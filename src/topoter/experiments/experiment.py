@@ -70,6 +70,7 @@ class Experiment:
         variations: parameters put over those of the recipe, one run each: the points of a study.
         protocols: those that make sense here, the default first.
         single: protocols that ask for one encoder only, whatever the number of seeds.
+        means: datasets whose mean is of interest too, by the name it gets in the table.
         figures: draws what a table cannot show, from stored runs into a folder, and returns the files.
     """
 
@@ -84,6 +85,7 @@ class Experiment:
     variations: Sequence[dict[str, Any]] = ({},)
     protocols: Sequence[str] = ("validation",)
     single: frozenset[str] = frozenset()
+    means: dict[str, Sequence[str]] = field(default_factory=dict)
     figures: Callable[[Sequence[dict[str, Any]], Path], list[Path]] | None = None
 
     def plan(self, datasets: Sequence[str] | None, methods: Sequence[str] | None, seeds: int) -> list[Run]:

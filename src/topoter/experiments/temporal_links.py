@@ -11,7 +11,8 @@ from topoter.experiments.runs import Run
 from topoter.tasks.temporal_links import PROTOCOLS, mean_scores, predict
 
 TWO_SNAPSHOTS = frozenset({"sparrow-social"})  # there is no next one to predict
-DATASETS = ("sparrow-social", "wildbird-network", *(f"ant-colony{number}" for number in range(1, 7)))
+COLONIES = tuple(f"ant-colony{number}" for number in range(1, 7))
+DATASETS = ("sparrow-social", "wildbird-network", *COLONIES)
 ROWS = (("persistence", "paper"), ("gae", "paper"), ("vgae", "paper"), ("topoter", "paper"))
 
 
@@ -48,4 +49,5 @@ EXPERIMENT = Experiment(
     measure=measure,
     scores=scores,
     protocols=tuple(PROTOCOLS),
+    means={"ant colonies, mean of six": COLONIES},  # the paper has one number for `Ant Colony`
 )
