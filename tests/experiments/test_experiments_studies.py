@@ -10,6 +10,7 @@ from topoter.datasets import block_model, random_split
 from topoter.experiments import EXPERIMENTS, experiment
 from topoter.experiments.runs import execute
 from topoter.experiments.studies import AXES, REFERENCES, mean_by_value
+from topoter.experiments.tables import cells, markdown
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -50,3 +51,35 @@ def test_seeds_are_averaged_at_each_value():
         {"variation": {"order": order}, "result": {"test": test}} for order, test in ((2, 80.0), (1, 70.0), (2, 82.0))
     ]
     assert mean_by_value(runs, "order") == [(1, 70.0, 0.0), (2, 81.0, pytest.approx(2**0.5))]
+
+
+def test_noise_trains_one_encoder_per_run_and_draws_two_charts(graph, tmp_path):
+    study = experiment("noise")
+    runs = study.plan(["cora", "citeseer"], None, seeds=2)
+    assert {run.recipe.method for run in runs} == {"topoter", "dgi", "gae", *REFERENCES}
+    assert all(run.parameters["order"] == 1 for run in runs)
+    assert len(runs) == 2 * 5 * 2  # and not times the levels
+    seen, found = [], []
+    for run in runs:
+        short = {"epochs": 2, "out_channels": 8}
+        varied = run.variation | {name: value for name, value in short.items() if name in run.parameters}
+        progress = lambda *step: seen.append(step[:2])  # noqa: E731
+        found.append((run, execute(study, replace(run, variation=varied), graph, progress)))
+    stored = [content for _, content in found]
+    assert (24, 24) in seen  # two epochs, then 22 levels
+    assert all(len(run["result"][kind]) == 11 for run in stored for kind in ("gaussian", "laplace"))
+    (path,) = study.figures(stored, tmp_path)
+    page = path.read_text(encoding="utf-8")
+    assert page.count("<svg") == 4
+    assert "standard deviation of Gaussian noise" in page
+    assert "scale of Laplace noise" in page
+    first, *_ = markdown(cells(study, found), study.metrics, 2).split("\n\n### ")
+    title, _, header, _, *rows = first.splitlines()
+    assert title == "### cora"
+    assert header == (
+        "| method | no noise | Gaussian 0.02 | Gaussian 0.05 | Gaussian 0.10 "
+        "| Laplace 0.02 | Laplace 0.05 | Laplace 0.10 |"
+    )
+    assert [row.split(" | ")[0] for row in rows] == [
+        f"| {name}" for name in ("topoter (best)", "dgi", "gae", "propagated", "random-init")
+    ]

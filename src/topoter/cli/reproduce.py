@@ -37,6 +37,7 @@ def run(
     from topoter.experiments import EXPERIMENTS, experiment
     from topoter.experiments.outputs import MODEL_SIZE
     from topoter.experiments.schedule import make_all, missing_runs, plan_all
+    from topoter.training import Interrupted
 
     show_log(quiet)
     if name not in EXPERIMENTS and name not in (ALL, MODEL_SIZE):
@@ -56,8 +57,11 @@ def run(
     if dry_run:
         _show_what_is_missing(missing, len(runs), out_dir, jobs, json)
         return
-    with run_bars(missing, out_dir, jobs, quiet) as watcher:
-        failures = make_all(missing, out_dir, data_root, jobs, watcher)
+    try:
+        with run_bars(missing, out_dir, jobs, quiet) as watcher:
+            failures = make_all(missing, out_dir, data_root, jobs, watcher)
+    except KeyboardInterrupt:
+        raise Interrupted("Interrupted. What is made is kept: the same command goes on from there.") from None
     _show_outputs(plans, out_dir, seeds, name == ALL, bool(failures), quiet, json)
     _show_failures(failures)
 

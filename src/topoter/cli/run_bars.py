@@ -55,7 +55,8 @@ class _Lines(Watcher):
     def finished(self, run: Run, seconds: float | None) -> None:
         self._outlook.finished(run, seconds)
         done, left = self._outlook.done_and_left()
-        tenths = int(10 * done / ((done + left) or 1.0))
+        everything = self._outlook.finished_count == self._outlook.count
+        tenths = 10 if everything else min(9, int(10 * done / ((done + left) or 1.0)))
         if tenths > self._tenths and self._outlook.count > 1:
             self._tenths = tenths
             note(f"{10 * tenths} %: {overall(self._outlook)}")
