@@ -66,19 +66,20 @@ def test_noise_trains_one_encoder_per_run_and_draws_two_charts(graph, tmp_path):
         progress = lambda *step: seen.append(step[:2])  # noqa: E731
         found.append((run, execute(study, replace(run, variation=varied), graph, progress)))
     stored = [content for _, content in found]
-    assert (24, 24) in seen  # two epochs, then 22 levels
+    assert (46, 46) in seen  # two epochs, then two kinds of noise at 11 levels, and their twins
     assert all(len(run["result"][kind]) == 11 for run in stored for kind in ("gaussian", "laplace"))
     (path,) = study.figures(stored, tmp_path)
     page = path.read_text(encoding="utf-8")
-    assert page.count("<svg") == 4
+    assert page.count("<figure") == 2 * 4
     assert "standard deviation of Gaussian noise" in page
     assert "scale of Laplace noise" in page
     first, *_ = markdown(cells(study, found), study.metrics, 2).split("\n\n### ")
     title, _, header, _, *rows = first.splitlines()
     assert title == "### cora"
     assert header == (
-        "| method | no noise | Gaussian 0.02 | Gaussian 0.05 | Gaussian 0.10 "
-        "| Laplace 0.02 | Laplace 0.05 | Laplace 0.10 |"
+        "| method | no noise | Gaussian 0.05 | Gaussian 0.10 | Laplace 0.05 | Laplace 0.10 "
+        "| Gaussian 0.05 (clean scale) | Gaussian 0.10 (clean scale) "
+        "| Laplace 0.05 (clean scale) | Laplace 0.10 (clean scale) |"
     )
     assert [row.split(" | ")[0] for row in rows] == [
         f"| {name}" for name in ("topoter (best)", "dgi", "gae", "propagated", "random-init")

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from topoter.datasets import block_model, random_split
+from topoter.features import FEATURE_SCALINGS
 from topoter.tasks import node_classification
-from topoter.tasks.feature_noise import LEVELS, NOISES, draw_noise, score_under_noise
+from topoter.tasks.feature_noise import LEVELS, NOISES, draw_noise, embed_scaled, row_factors, score_under_noise
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 PARAMETERS = {
@@ -51,32 +52,50 @@ def test_the_trained_encoder_takes_other_features(graph, method):
 
 
 def test_noise_costs_accuracy_and_zero_is_the_usual_score(graph):
-    embedding = node_classification.embed(graph, "propagated", {}, seed=0)
+    embedding = embed_scaled(graph, "propagated", {}, seed=0)
     seen = []
-    result = score_under_noise(embedding, graph, 0, lambda *step: seen.append(step))
-    usual = node_classification.score(embedding, graph)
+    result = score_under_noise(embedding, graph, "none", 0, lambda *step: seen.append(step))
+    usual = node_classification.score(node_classification.embed(graph, "propagated", {}, seed=0), graph)
     assert {key: result[key] for key in usual} == usual
-    assert seen[-1] == (22, 22)
+    assert seen[-1] == (22, 44)
     for kind in NOISES:
         assert len(result[kind]) == len(result["levels"]) == 11
         assert result[kind][0] == usual["test"]
         assert result[kind][-1] < usual["test"] - 5
+        assert result[f"{kind}_clean_scale"] == result[kind]  # nothing is scaled
     assert result["laplace"][-1] < result["gaussian"][-1]  # its deviation is larger at the same level
 
 
-def test_noise_comes_before_the_methods_own_scaling(graph):
-    """With rows of unit length, features and noise of ten times the size are the same features."""
-    larger = graph.clone()
-    larger.x = 10 * graph.x
-    z = [node_classification.embed(data, "raw", {"feature_scaling": "unit"}, seed=0) for data in (graph, larger)]
-    noise = 0.05 * draw_noise("gaussian", tuple(graph.x.shape), 0)
-    np.testing.assert_allclose(z[0].encode(graph.x + noise), z[1].encode(larger.x + 10 * noise), atol=1e-5)
+@pytest.mark.parametrize("method", ["propagated", "topoter", "dgi"])
+def test_scaling_first_trains_the_same_encoder(graph, method):
+    parameters = PARAMETERS.get(method, {"feature_scaling": "sum"})
+    usual = node_classification.embed(graph, method, parameters, seed=0)
+    scaled = embed_scaled(graph, method, parameters, seed=0)
+    np.testing.assert_array_equal(usual.z, scaled.z)
+    noisy = graph.x + 0.1 * draw_noise("gaussian", tuple(graph.x.shape), 0)
+    rows = FEATURE_SCALINGS[parameters["feature_scaling"]](noisy)
+    np.testing.assert_allclose(usual.encode(noisy), scaled.encode(rows), atol=1e-6)
+
+
+def test_the_twin_scales_rows_as_the_clean_ones():
+    x = torch.tensor([[1.0, 3.0], [0.0, 0.0], [2.0, 0.0]])
+    torch.testing.assert_close(row_factors(x, "sum"), torch.tensor([[0.25], [0.375], [0.5]]))
+    torch.testing.assert_close(row_factors(x, "none"), torch.ones(3, 1))
+
+
+def test_scaling_noisy_rows_to_sum_one_is_what_harms_where_features_are_mostly_zero():
+    data = block_model(num_nodes=300, num_blocks=3, mean_degree=6.0, num_features=20, seed=1, noise=0.5)
+    data.x = torch.cat([(data.x > 0.8).float(), torch.zeros(300, 1500)], dim=1)
+    data.train_mask, data.val_mask, data.test_mask = random_split(data.y, seed=0, train_per_class=10, val_per_class=15)
+    embedding = embed_scaled(data, "propagated", {"feature_scaling": "sum"}, seed=0)
+    result = score_under_noise(embedding, data, "sum", 0)
+    assert result["gaussian"][-1] < result["gaussian_clean_scale"][-1] - 5
 
 
 def test_test_labels_change_nothing_but_the_scores(graph):
     changed = graph.clone()
     changed.y = torch.where(graph.test_mask, (graph.y + 1) % 3, graph.y)
-    embedding = node_classification.embed(graph, "propagated", {}, seed=0)
-    a, b = score_under_noise(embedding, graph, 0), score_under_noise(embedding, changed, 0)
+    embedding = embed_scaled(graph, "propagated", {}, seed=0)
+    a, b = (score_under_noise(embedding, data, "none", 0) for data in (graph, changed))
     assert all(a[key] == b[key] for key in ("val", "scaling", "penalty"))
     assert a["gaussian"] != b["gaussian"]

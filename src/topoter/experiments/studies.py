@@ -53,14 +53,17 @@ def draw(name: str, stored: Sequence[dict[str, Any]], folder: Path) -> Path:
 
 
 def draw_curves(
-    label: str, stored: Sequence[dict[str, Any]], folder: Path, charts: Callable[[Sequence[dict[str, Any]]], list[Any]]
+    label: str,
+    stored: Sequence[dict[str, Any]],
+    folder: Path,
+    charts: Callable[[Sequence[dict[str, Any]]], list[Any]],
+    about: str = "",
 ) -> Path:
     """The page of a study, with those charts for each dataset that it is given the runs of."""
     from topoter.report import Page, Section
 
-    page = Page(
-        f"Study: {label}", "Node classification, test accuracy in percent; the band is one deviation over seeds."
-    )
+    subtitle = "Node classification, test accuracy in percent; the band is one deviation over seeds."
+    page = Page(f"Study: {label}", subtitle, summary=about)
     for dataset in dict.fromkeys(run["dataset"] for run in stored):
         page.add(Section(dataset).add(*charts([run for run in stored if run["dataset"] == dataset])))
     path = folder / "figure.html"

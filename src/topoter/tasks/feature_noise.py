@@ -1,8 +1,12 @@
 """Robustness of node classification: encoder and probe trained on the features X, tested on X + E.
 
 E is added to the features as the dataset gives them, before the scaling of rows that a method's recipe asks for: every
-method meets the same noisy graph, and treats it as it treats any other. (The paper does not say whether its X is
-scaled.) All rows are noisy, those of training nodes too, because a node is classified by its neighbours' features.
+method meets the same noisy graph. (The paper does not say whether its X is scaled.) All rows are noisy, those of
+training nodes too, because a node is classified by its neighbours' features.
+
+A scaling of rows may then harm more than the noise itself: on features that are mostly zero, a little noise in each of
+them multiplies the sum of a row, so that dividing by it shrinks what the encoder was trained on. This says nothing
+about the encoder. Each curve therefore has a twin whose rows are multiplied by what the clean ones were.
 """
 
 from __future__ import annotations
@@ -14,7 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from topoter.tasks.node_classification import Embedding, split_of
+from topoter.features import FEATURE_SCALINGS
+from topoter.tasks import node_classification
 from topoter.tasks.probe import choose_probe
 
 if TYPE_CHECKING:
@@ -26,6 +31,13 @@ NOISES: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] 
     "gaussian": lambda random, shape: random.normal(size=shape),
     "laplace": lambda random, shape: random.laplace(size=shape),
 }
+# What is measured: the kind of noise, and whether rows are scaled as the clean ones were.
+CURVES = {
+    "gaussian": ("gaussian", False),
+    "laplace": ("laplace", False),
+    "gaussian_clean_scale": ("gaussian", True),
+    "laplace_clean_scale": ("laplace", True),
+}
 
 
 def draw_noise(kind: str, shape: tuple[int, ...], seed: int) -> Tensor:
@@ -34,20 +46,35 @@ def draw_noise(kind: str, shape: tuple[int, ...], seed: int) -> Tensor:
     return torch.from_numpy(NOISES[kind](random, shape).astype(np.float32))
 
 
+def embed_scaled(
+    data: Data, method: str, parameters: dict[str, Any], seed: int, progress: node_classification.Progress | None = None
+) -> node_classification.Embedding:
+    """As `node_classification.embed`, but its `encode` takes features that are scaled already."""
+    scaled = data.clone()
+    scaled.x = FEATURE_SCALINGS[parameters.get("feature_scaling", "none")](data.x.to_dense().float())
+    return node_classification.embed(scaled, method, {**parameters, "feature_scaling": "none"}, seed, progress)
+
+
 def score_under_noise(
-    embedding: Embedding, data: Data, seed: int, on_level: Callable[[int, int], None] | None = None
+    embedding: node_classification.Embedding,
+    data: Data,
+    scaling: str,
+    seed: int,
+    on_level: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
-    """Test accuracies in percent by kind of noise and level; the probe is fitted and chosen on clean features.
+    """Test accuracies in percent, a list over LEVELS for each of CURVES, of the probe that clean features chose.
 
     The noise depends on nothing but the seed and the shape of the features, and so is the same for every method.
 
     Args:
+        embedding: of `embed_scaled`.
+        data: the graph with its features as given.
+        scaling: of rows, by its name in FEATURE_SCALINGS.
         on_level: called with the number of levels measured and that of all.
     """
     assert embedding.encode is not None, "the method gives no encoder for other features"
-    y, split = data.y.numpy(), split_of(data)
+    y, split = data.y.numpy(), node_classification.split_of(data)
     probe = choose_probe(embedding.z, y, split.train, split.val)
-    x = data.x.to_dense().float()
 
     def accuracy(predicted: np.ndarray) -> float:
         return 100 * float((predicted[split.test] == y[split.test]).mean())
@@ -55,11 +82,25 @@ def score_under_noise(
     clean = accuracy(probe.predicted)
     result: dict[str, Any] = {"val": probe.val, "test": clean, "scaling": probe.scaling, "penalty": probe.penalty}
     result["levels"] = list(LEVELS)
-    for kind in NOISES:
+    x = data.x.to_dense().float()
+    factor = row_factors(x, scaling)
+    for place, (curve, (kind, as_clean)) in enumerate(CURVES.items()):
+        if as_clean and scaling == "none":
+            result[curve] = result[kind]  # the same by definition
+            continue
         noise = draw_noise(kind, tuple(x.shape), seed)
-        result[kind] = [clean]
+        result[curve] = [clean]
         for level in LEVELS[1:]:
-            result[kind].append(accuracy(probe.predict(embedding.encode(x + level * noise))))
+            noisy = x + level * noise
+            scaled = noisy * factor if as_clean else FEATURE_SCALINGS[scaling](noisy)
+            result[curve].append(accuracy(probe.predict(embedding.encode(scaled))))
             if on_level is not None:
-                on_level(sum(len(result.get(name, ())) for name in NOISES), len(NOISES) * len(LEVELS))
+                on_level(place * len(LEVELS) + len(result[curve]), len(CURVES) * len(LEVELS))
     return result
+
+
+def row_factors(x: Tensor, scaling: str) -> Tensor:
+    """What a scaling multiplies each row by, [N, 1]; for rows of zeros, where this is not defined, the mean of all."""
+    before, after = (rows.abs().sum(dim=1, keepdim=True) for rows in (x, FEATURE_SCALINGS[scaling](x)))
+    factor = after / before
+    return torch.where(before > 0, factor, factor[before > 0].mean())
