@@ -73,9 +73,9 @@ def test_noise_trains_one_encoder_per_run_and_draws_two_charts(graph, tmp_path):
     assert page.count("<figure") == 2 * 4
     assert "standard deviation of Gaussian noise" in page
     assert "scale of Laplace noise" in page
-    first, *_ = markdown(cells(study, found), study.metrics, 2).split("\n\n### ")
+    first, *_ = markdown(cells(study, found), study.metrics, 2).split("\n\n**")
     title, _, header, _, *rows = first.splitlines()
-    assert title == "### cora"
+    assert title == "**cora**"
     assert header == (
         "| method | no noise | Gaussian 0.05 | Gaussian 0.10 | Laplace 0.05 | Laplace 0.10 "
         "| Gaussian 0.05 (clean scale) | Gaussian 0.10 (clean scale) "

@@ -21,10 +21,10 @@ def test_a_wide_table_becomes_one_per_dataset():
     found = [cell(method, name, 60, 62) for name in ("sparrow-social", "ant-colony1") for method in ("gae", "vgae")]
     found += [cell("gae", "ant-colony1", 70, protocol="next-snapshot")]
     text = markdown(found, metrics, 2)
-    sparrow, ants = text.split("\n\n### ")
+    sparrow, ants = text.split("\n\n**")
     assert sparrow.splitlines()[2] == "| method | AUC, held-out pairs | AUC, paper | AP, held-out pairs | AP, paper |"
     assert "next snapshot" not in sparrow  # an empty column
-    assert ants.splitlines()[0] == "ant-colony1"
+    assert ants.splitlines()[0] == "ant-colony1**"
     assert "| 61.0 ± 1.4 | 70.0 ± 0.0 (1 seed) | 59.1 ± 5.9 | 30.5 ± 0.7 |" in ants
     assert all(line.count("|") <= MOST_COLUMNS + 1 for line in text.splitlines())
 

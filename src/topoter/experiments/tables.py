@@ -144,7 +144,7 @@ def markdown(found: Sequence[Cell], metrics: Sequence[str], seeds: int) -> str:
         return table
     own = [[item for item in found if item.recipe.dataset == dataset] for dataset in datasets]
     return "\n".join(
-        f"### {dataset}\n\n{_table(items, metrics, seeds, varied, several=False)}"
+        f"**{dataset}**\n\n{_table(items, metrics, seeds, varied, several=False)}"
         for dataset, items in zip(datasets, own)
     )
 
