@@ -8,8 +8,10 @@ import pytest
 
 from topoter.datasets import block_model, random_split
 from topoter.experiments import EXPERIMENTS, experiment
+from topoter.experiments.outputs import draw_figures
 from topoter.experiments.runs import execute
 from topoter.experiments.studies import AXES, REFERENCES, mean_by_value
+from topoter.experiments.tables import cells, markdown
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -40,7 +42,7 @@ def test_every_point_runs_and_is_drawn(name, graph, tmp_path):
     stored = [execute(study, run, graph) for run in runs]
     assert {run["method"] for run in stored} >= {"topoter", *REFERENCES}
     assert all(run["experiment"] == name for run in stored)
-    (path,) = study.figures(stored, tmp_path / name)
+    (path,) = draw_figures(study, stored, tmp_path / name)
     page = path.read_text(encoding="utf-8")
     assert all(run["method"] in page for run in stored)
 
@@ -50,3 +52,36 @@ def test_seeds_are_averaged_at_each_value():
         {"variation": {"order": order}, "result": {"test": test}} for order, test in ((2, 80.0), (1, 70.0), (2, 82.0))
     ]
     assert mean_by_value(runs, "order") == [(1, 70.0, 0.0), (2, 81.0, pytest.approx(2**0.5))]
+
+
+def test_noise_trains_one_encoder_per_run_and_draws_two_charts(graph, tmp_path):
+    study = experiment("noise")
+    runs = study.plan(["cora", "citeseer"], None, seeds=2)
+    assert {run.recipe.method for run in runs} == {"topoter", "dgi", "gae", *REFERENCES}
+    assert all(run.parameters["order"] == 1 for run in runs)
+    assert len(runs) == 2 * 5 * 2  # and not times the levels
+    seen, found = [], []
+    for run in runs:
+        short = {"epochs": 2, "out_channels": 8}
+        varied = run.variation | {name: value for name, value in short.items() if name in run.parameters}
+        progress = lambda *step: seen.append(step[:2])  # noqa: E731
+        found.append((run, execute(study, replace(run, variation=varied), graph, progress)))
+    stored = [content for _, content in found]
+    assert (46, 46) in seen  # two epochs, then two kinds of noise at 11 levels, and their twins
+    assert all(len(run["result"][kind]) == 11 for run in stored for kind in ("gaussian", "laplace"))
+    (path,) = draw_figures(study, stored, tmp_path)
+    page = path.read_text(encoding="utf-8")
+    assert page.count("<figure") == 2 * 4
+    assert "standard deviation of Gaussian noise" in page
+    assert "scale of Laplace noise" in page
+    first, *_ = markdown(cells(study, found), study.metrics, 2).split("\n\n**")
+    title, _, header, _, *rows = first.splitlines()
+    assert title == "**cora**"
+    assert header == (
+        "| method | no noise | Gaussian 0.05 | Gaussian 0.10 | Laplace 0.05 | Laplace 0.10 "
+        "| Gaussian 0.05 (clean scale) | Gaussian 0.10 (clean scale) "
+        "| Laplace 0.05 (clean scale) | Laplace 0.10 (clean scale) |"
+    )
+    assert [row.split(" | ")[0] for row in rows] == [
+        f"| {name}" for name in ("topoter (best)", "dgi", "gae", "propagated", "random-init")
+    ]

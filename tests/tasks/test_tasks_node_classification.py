@@ -91,10 +91,10 @@ def test_the_probe_chooses_as_an_exhaustive_search_would(graph):
     z = rng.normal(size=(400, 90)) + np.eye(4)[graph.y.numpy()] @ rng.normal(size=(4, 90))
     split, y = node_classification.split_of(graph), graph.y.numpy()
     scores = []
-    for name, scale in probe.SCALINGS.items():
+    for name, fit_scale in probe.SCALINGS.items():
+        scaled = fit_scale(z)(z)
         right = [
-            LogisticRegression(C=penalty, max_iter=2000).fit(scale(z)[split.train], y[split.train]).predict(scale(z))
-            == y
+            LogisticRegression(C=penalty, max_iter=2000).fit(scaled[split.train], y[split.train]).predict(scaled) == y
             for penalty in probe.PENALTIES
         ]
         val = [values[split.val].mean() for values in right]

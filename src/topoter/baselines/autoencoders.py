@@ -42,8 +42,8 @@ def autoencoder(
     learning_rate: float = 1e-2,
     patience: int | None = None,
     on_epoch: Callable[[int, float], None] | None = None,
-) -> tuple[Tensor, list[float]]:
-    """Embeddings [N, F] by PyG's GAE or VGAE, and the loss of every epoch.
+) -> tuple[Callable[[Features], Tensor], list[float]]:
+    """The encoder of PyG's GAE or VGAE, from features of the graph to embeddings [N, F], and the loss of every epoch.
 
     Disconnected pairs are drawn by our exact sampler: PyG's own is approximate and uses global random state.
     """
@@ -65,6 +65,10 @@ def autoencoder(
     with seeded(seed):  # VGAE draws its noise from PyTorch's global generator
         losses = train(module, loss, epochs=epochs, learning_rate=learning_rate, patience=patience, on_epoch=on_epoch)
     module.eval()
-    with torch.no_grad():
-        z: Tensor = module.encode(x, adjacency)
-    return z, losses
+
+    def encode(features: Features) -> Tensor:
+        with torch.no_grad():
+            z: Tensor = module.encode(features, adjacency)
+        return z
+
+    return encode, losses

@@ -59,8 +59,8 @@ def dgi(
     learning_rate: float = 1e-3,
     patience: int | None = 20,
     on_epoch: Callable[[int, float], None] | None = None,
-) -> tuple[Tensor, list[float]]:
-    """Embeddings [N, F] by DGI, and the loss of every epoch."""
+) -> tuple[Callable[[Features], Tensor], list[float]]:
+    """DGI's trained encoder, from features of the graph to embeddings [N, F], and the loss of every epoch."""
     module = build_dgi(x.shape[1], out_channels=out_channels, order=order, seed=seed)
     encoder = module.encoder.encoder
 
@@ -69,6 +69,10 @@ def dgi(
         return value
 
     losses = train(module, loss, epochs=epochs, learning_rate=learning_rate, patience=patience, on_epoch=on_epoch)
-    with torch.no_grad():
-        h: Tensor = module.encoder(encoder.project(x), adjacency)
-    return h, losses
+
+    def encode(features: Features) -> Tensor:
+        with torch.no_grad():
+            h: Tensor = module.encoder(encoder.project(features), adjacency)
+        return h
+
+    return encode, losses

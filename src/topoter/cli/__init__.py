@@ -28,6 +28,7 @@ from topoter.cli import (
 from topoter.cli.output import error_line
 from topoter.errors import TopoterError
 
+INTERRUPTED = 130
 # Typer may carry its own copy of click; the base of its errors is the same class either way.
 _CallError: Any = typer.BadParameter.__mro__[2]
 
@@ -65,6 +66,8 @@ def main() -> None:
     """Run a command and turn every expected failure into one line and an exit code."""
     try:
         code = app(standalone_mode=False)
+        if code == INTERRUPTED:  # what Typer makes of Ctrl-C
+            raise KeyboardInterrupt
     except TopoterError as error:
         error_line(str(error))
         code = error.exit_code
@@ -73,7 +76,7 @@ def main() -> None:
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         error_line("Interrupted.")
-        code = 130
+        code = INTERRUPTED
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         sys.stderr.close()
         code = 0

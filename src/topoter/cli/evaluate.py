@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from topoter.cli.output import DataRoot, Json, Quiet, complete, out, print_json, progress_bar, show_log
+from topoter.cli.output import DataRoot, Json, Quiet, out, print_json, show_log
 from topoter.errors import UsageError, unknown_name
 
 
@@ -30,9 +30,10 @@ def run(
     json: Json = False,
 ) -> None:
     """Evaluate a method on a dataset: mean and deviation over seeds."""
+    from topoter.cli.run_bars import run_bars
     from topoter.experiments import TASKS, experiment
+    from topoter.experiments.bench import Bench
     from topoter.experiments.experiment import Row
-    from topoter.experiments.runs import peak_mb
     from topoter.experiments.tables import cells
 
     show_log(quiet)
@@ -49,14 +50,17 @@ def run(
     if epochs is not None and "epochs" in runs[0].parameters:
         runs = [replace(run, variation={**run.variation, "epochs": epochs}) for run in runs]
     start = time.perf_counter()
-    with progress_bar(quiet) as progress:
-        found = complete(chosen, runs, out_dir, data_root, progress)
+    bench, found = Bench(out_dir, data_root), []
+    with run_bars(runs, out_dir, jobs=1, quiet=quiet) as watcher:
+        for one in runs:
+            found.append((one, bench.make(one, watcher.progress_of(one))))
+            watcher.finished(one, found[-1][1]["seconds"])
     cell = cells(chosen, found)[0]
     content = {
         "task": task,
         **cell.as_dict(),
         "seconds": time.perf_counter() - start,
-        "peak_mb": peak_mb(),
+        "peak_mb": max(content["peak_mb"] for _, content in found),
     }
     if json:
         print_json(content)

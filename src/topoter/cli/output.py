@@ -6,7 +6,7 @@ import json
 import logging
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
-    from topoter.experiments.experiment import Experiment
-    from topoter.experiments.runs import Run
     from topoter.training import EpochRecord
 
 out = Console(highlight=False)
@@ -167,41 +165,6 @@ def progress_bar(quiet: bool) -> Iterator[Progress | None]:
     )
     with Progress(*columns, console=err, transient=True) as progress:
         yield progress
-
-
-def complete(
-    experiment: Experiment, runs: Sequence[Run], folder: Path | None, data_root: Path | None, progress: Progress | None
-) -> list[tuple[Run, dict[str, Any]]]:
-    """Every run with its content: those kept in `folder` taken over, the others made and kept there."""
-    from topoter.experiments.runs import execute, load_run, save_run
-
-    total = progress.add_task("all runs", total=len(runs), text="") if progress and len(runs) > 1 else None
-    found: list[tuple[Run, dict[str, Any]]] = []
-    loaded: tuple[str, Any] = ("", None)  # the data of the latest dataset: runs come dataset by dataset
-    for run in runs:
-        stored = load_run(run, folder) if folder else None
-        if stored is None:
-            if loaded[0] != run.recipe.dataset:
-                loaded = (run.recipe.dataset, experiment.load(run.recipe.dataset, data_root))
-            with _run_progress(progress, run.label) as show:
-                stored = execute(experiment, run, loaded[1], show)
-            if folder:
-                save_run(run, stored, folder)
-        found.append((run, stored))
-        if progress is not None and total is not None:
-            progress.advance(total)
-    return found
-
-
-@contextmanager
-def _run_progress(progress: Progress | None, label: str) -> Iterator[Callable[[int, int, str], None] | None]:
-    """A bar for one run, gone when it is done."""
-    if progress is None:
-        yield None
-        return
-    task = progress.add_task(label, total=None, text="")
-    yield lambda done, steps, text: progress.update(task, completed=done, total=steps, text=text)
-    progress.remove_task(task)
 
 
 @contextmanager

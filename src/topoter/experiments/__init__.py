@@ -12,6 +12,7 @@ EXPERIMENTS = {
     "node-classification": "node_classification:EXPERIMENT",
     "order": "studies:ORDER",
     "layers": "studies:LAYERS",
+    "noise": "noise:EXPERIMENT",
     "perturbation-rate": "studies:PERTURBATION_RATE",
     "graph-classification": "graph_classification:EXPERIMENT",
     "link-prediction": "link_prediction:EXPERIMENT",

@@ -13,6 +13,7 @@ from topoter.experiments.recipes import load_recipe
 if TYPE_CHECKING:
     from topoter.experiments.runs import Run
     from topoter.report import Html
+    from topoter.training import EpochRecord
 
 # Called with the steps done, the number of all steps, and a word on how it goes.
 Progress = Callable[[int, int, str], None]
@@ -24,6 +25,21 @@ class Measured:
 
     result: dict[str, Any]
     losses: list[float] = field(default_factory=list)
+
+    @classmethod
+    def trained(cls, result: dict[str, Any], losses: list[float], history: Sequence[EpochRecord]) -> Measured:
+        """A result with how its training ended, if there was one: `history` is TopoTER's own, `losses` anyone's."""
+        if losses:
+            result = result | {"epochs": len(losses), "loss": losses[-1]}
+        if history:
+            last = history[-1]
+            result = result | {"prior_entropy": last.prior_entropy, "accuracy_by_type": list(last.accuracy)}
+        return cls(result, losses)
+
+
+def epochs_of(progress: Progress | None, steps: int) -> Callable[[int, float], None] | None:
+    """What a training calls with its epoch and loss, to tell how far a run of so many steps is."""
+    return None if progress is None else lambda epoch, loss: progress(epoch, steps, f"loss {loss:.3f}")
 
 
 @dataclass(frozen=True)
@@ -55,8 +71,9 @@ class Experiment:
         variations: parameters put over those of the recipe, one run each: the points of a study.
         protocols: those that make sense here, the default first.
         single: protocols that ask for one encoder only, whatever the number of seeds.
+        means: datasets whose mean is of interest too, by the name it gets in the table.
         charts: what a table cannot show, drawn from stored runs: (title, markup for a page) of each figure.
-        figures: the same as files in a folder, which it returns.
+        about: what a reader of the charts should know.
     """
 
     name: str
@@ -70,8 +87,9 @@ class Experiment:
     variations: Sequence[dict[str, Any]] = ({},)
     protocols: Sequence[str] = ("validation",)
     single: frozenset[str] = frozenset()
+    means: dict[str, Sequence[str]] = field(default_factory=dict)
     charts: Callable[[Sequence[dict[str, Any]]], list[tuple[str, Html]]] | None = None
-    figures: Callable[[Sequence[dict[str, Any]], Path], list[Path]] | None = None
+    about: str = ""
 
     def plan(self, datasets: Sequence[str] | None, methods: Sequence[str] | None, seeds: int) -> list[Run]:
         """The runs behind the table, or behind those rows and datasets that were asked for."""

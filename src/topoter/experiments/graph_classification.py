@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topoter.datasets import load_graphs
-from topoter.experiments.experiment import Experiment, Measured, Progress, Row
+from topoter.experiments.experiment import Experiment, Measured, Progress, Row, epochs_of
 from topoter.experiments.runs import Run
 from topoter.tasks import graph_classification
 from topoter.tasks.support_vectors import FOLDS
@@ -26,18 +26,15 @@ def measure(run: Run, graphs: list[Data], progress: Progress | None) -> Measured
     """Embed once, cross-validate once: the steps are epochs, then folds."""
     epochs = run.parameters.get("epochs", 0)
     steps = epochs + FOLDS
-    on_epoch = on_fold = None
-    if progress is not None:
-        on_epoch = lambda epoch, loss: progress(epoch, steps, f"loss {loss:.3f}")  # noqa: E731
-        on_fold = lambda fold, folds: progress(epochs + fold, steps, f"fold {fold} of {folds}")  # noqa: E731
+
+    def on_fold(fold: int, folds: int) -> None:
+        if progress is not None:
+            progress(epochs + fold, steps, f"fold {fold} of {folds}")
+
+    on_epoch = epochs_of(progress, steps)
     embedding = graph_classification.embed(graphs, run.recipe.method, run.parameters, run.seed, on_epoch)
     result = graph_classification.score(embedding, graphs, run.seed, on_fold)
-    if embedding.losses:
-        result |= {"epochs": len(embedding.losses), "loss": embedding.losses[-1]}
-    if embedding.history:
-        last = embedding.history[-1]
-        result |= {"prior_entropy": last.prior_entropy, "accuracy_by_type": list(last.accuracy)}
-    return Measured(result, embedding.losses)
+    return Measured.trained(result, embedding.losses, embedding.history)
 
 
 def scores(result: dict[str, Any]) -> dict[str, list[float]]:

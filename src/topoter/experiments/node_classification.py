@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topoter.datasets import load
-from topoter.experiments.experiment import Experiment, Measured, Progress, Row
+from topoter.experiments.experiment import Experiment, Measured, Progress, Row, epochs_of
 from topoter.experiments.runs import Run
 from topoter.tasks import node_classification
 from topoter.tasks.paper_protocol import score_as_the_authors
@@ -24,8 +24,7 @@ def load_labelled(dataset: str, data_root: Path | None) -> Data:
 def measure(run: Run, data: Data, progress: Progress | None) -> Measured:
     """Embed and score once; the authors' protocol restarts the classifier many times on that one encoder."""
     data = node_classification.split_by_seed(data, run.seed)
-    epochs = run.parameters.get("epochs", 0)
-    on_epoch = None if progress is None else lambda epoch, loss: progress(epoch, epochs, f"loss {loss:.3f}")
+    on_epoch = epochs_of(progress, run.parameters.get("epochs", 0))
     embedding = node_classification.embed(data, run.recipe.method, run.parameters, run.seed, on_epoch)
     if run.protocol == "paper":
         split = node_classification.split_of(data)
@@ -33,12 +32,7 @@ def measure(run: Run, data: Data, progress: Progress | None) -> Measured:
         result: dict[str, Any] = {"test": scored.test, "classifier_epochs": scored.epochs}
     else:
         result = node_classification.score(embedding, data)
-    if embedding.losses:
-        result |= {"epochs": len(embedding.losses), "loss": embedding.losses[-1]}
-    if embedding.history:
-        last = embedding.history[-1]
-        result |= {"prior_entropy": last.prior_entropy, "accuracy_by_type": list(last.accuracy)}
-    return Measured(result, embedding.losses)
+    return Measured.trained(result, embedding.losses, embedding.history)
 
 
 def scores(result: dict[str, Any]) -> dict[str, list[float]]:

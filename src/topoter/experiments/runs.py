@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
 import subprocess
@@ -33,6 +34,11 @@ class Run:
     @property
     def parameters(self) -> dict[str, Any]:
         return self.recipe.parameters | self.variation
+
+    @property
+    def name(self) -> str:
+        """A name that no other run has."""
+        return self.path(Path()).with_suffix("").as_posix()
 
     @property
     def label(self) -> str:
@@ -74,6 +80,7 @@ def load_run(run: Run, folder: Path) -> dict[str, Any] | None:
 
 def execute(experiment: Experiment, run: Run, data: Any, progress: Progress | None = None) -> dict[str, Any]:
     """Make one run, and note what it took."""
+    forget_peak()
     start, cpu = time.perf_counter(), time.process_time()
     measured = experiment.measure(run, data, progress)
     return run.description() | {
@@ -98,8 +105,14 @@ def save_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def forget_peak() -> None:
+    """Let `peak_mb` count from now on: a process may make several runs. Only Linux can."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
 def peak_mb() -> float:
-    """The most memory this process has held so far, in MB."""
+    """The most memory this process has held so far, or since `forget_peak`, in MB."""
     status = Path("/proc/self/status")
     if status.is_file():  # Linux; getrusage would count what the parent process held before it started this one
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))

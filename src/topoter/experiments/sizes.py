@@ -33,3 +33,12 @@ def model_sizes(num_features: int = 1433, dataset: str = "cora") -> list[dict[st
         }
         for method, published in PUBLISHED.items()
     ]
+
+
+def size_table(sizes: list[dict[str, object]]) -> str:
+    """The counts as Markdown."""
+    lines = ["| method | ours | paper | note |", "|---|---|---|---|"]
+    for size in sizes:
+        ours = "–" if size["ours"] is None else f"{size['ours']:,}"
+        lines.append(f"| {size['method']} | {ours} | {size['paper']:,} | {size['note']} |")
+    return "\n".join(lines) + "\n"

@@ -6,8 +6,8 @@ a variation over them. `propagated` and `random-init` stand beside every curve.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+import statistics
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from topoter.experiments.experiment import Experiment, Row
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 DATASETS = ("cora", "citeseer", "pubmed")
 REFERENCES = ("propagated", "random-init")
+ABOUT = "Node classification, test accuracy in percent; the band is one deviation over seeds."
 AXES = {
     "order": ("order", "order k of the adjacency"),
     "layers": ("num_layers", "SGC layers (hidden 64)"),
@@ -37,7 +38,7 @@ def _study(name: str, methods: Sequence[str], variations: Sequence[dict[str, Any
         scores=scores,
         variations=variations,
         charts=lambda stored: charts(name, stored),
-        figures=lambda stored, folder: [draw(name, stored, folder)],
+        about=ABOUT,
     )
 
 
@@ -47,22 +48,6 @@ LAYERS = _study("layers", ("topoter",), [{"num_layers": n, "hidden_channels": 64
 PERTURBATION_RATE = _study(
     "perturbation-rate", ("topoter",), [{"order": 1, "perturbation_rate": r / 10} for r in range(11)]
 )
-
-
-def draw(name: str, stored: Sequence[dict[str, Any]], folder: Path) -> Path:
-    """One page with a chart per dataset: mean accuracy over seeds by the varied parameter, deviation as a band."""
-    from topoter.report import Page, Section
-
-    page = Page(
-        f"Study: {AXES[name][1]}",
-        "Node classification, test accuracy in percent; the band is one deviation over seeds.",
-    )
-    for title, drawn in charts(name, stored):
-        page.add(Section(title).add(drawn))
-    path = folder / "figure.html"
-    folder.mkdir(parents=True, exist_ok=True)
-    page.write(path)
-    return path
 
 
 def charts(name: str, stored: Sequence[dict[str, Any]]) -> list[tuple[str, Html]]:
@@ -76,24 +61,36 @@ def charts(name: str, stored: Sequence[dict[str, Any]]) -> list[tuple[str, Html]
 
 def chart(runs: Sequence[dict[str, Any]], parameter: str, label: str) -> Html:
     """The curves of every method on one dataset."""
+    return curves(runs, lambda of_method: mean_by_value(of_method, parameter), label)
+
+
+def curves(
+    runs: Sequence[dict[str, Any]],
+    points_of: Callable[[Sequence[dict[str, Any]]], list[tuple[float, float, float]]],
+    label: str,
+    title: str = "",
+) -> Html:
+    """A curve per method, through the (value, mean, deviation) that its runs give; references dashed."""
     from topoter.report import line_chart
     from topoter.report.charts.lines import Series
 
     series = []
     for method in dict.fromkeys(run["method"] for run in runs):
-        points = mean_by_value([run for run in runs if run["method"] == method], parameter)
-        at, means, deviations = zip(*points)
+        at, means, deviations = zip(*points_of([run for run in runs if run["method"] == method]))
         series.append(Series(method, at, means, deviations, dashed=method in REFERENCES, markers=True))
-    return line_chart(series, title="", x_label=label, y_label="test accuracy, %")
+    return line_chart(series, title=title, x_label=label, y_label="test accuracy, %")
 
 
 def mean_by_value(runs: Sequence[dict[str, Any]], parameter: str) -> list[tuple[float, float, float]]:
     """(value of the parameter, mean, deviation) over seeds, by increasing value."""
-    import statistics
+    return averaged((run["variation"][parameter], run["result"]["test"]) for run in runs)
 
+
+def averaged(measured: Iterable[tuple[float, float]]) -> list[tuple[float, float, float]]:
+    """(value, mean, deviation) of what was measured at each value, by increasing value."""
     by_value: dict[float, list[float]] = {}
-    for run in runs:
-        by_value.setdefault(run["variation"][parameter], []).append(run["result"]["test"])
+    for value, score in measured:
+        by_value.setdefault(value, []).append(score)
     return [
         (value, statistics.fmean(found), statistics.stdev(found) if len(found) > 1 else 0.0)
         for value, found in sorted(by_value.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from topoter.experiments.experiment import Experiment
@@ -18,6 +18,7 @@ COLUMNS = {
     "held-out-pairs": "held-out pairs",
     "next-snapshot": "next snapshot",
 }
+MOST_COLUMNS = 8  # a table with more is not read any more: every dataset gets its own
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,10 @@ class Cell:
         return f"{self.recipe.name}, {decoder}" if decoder else self.recipe.name
 
     @property
-    def row_name(self) -> str:
-        """The method, its recipe where there are two, and what a study changed."""
+    def method_name(self) -> str:
+        """The method, and its recipe where there are two."""
         several = self.recipe.method == "topoter" or "decoder" in self.recipe.parameters
-        name = f"{self.recipe.method} ({self.recipe_name})" if several else self.recipe.method
-        return " ".join([name, *(f"{key}={value}" for key, value in self.variation.items())])
+        return f"{self.recipe.method} ({self.recipe_name})" if several else self.recipe.method
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json` and for whoever draws the table: the first metric plain, the others by their names."""
@@ -110,28 +110,91 @@ def _cell(experiment: Experiment, group: list[tuple[Run, dict[str, Any]]]) -> Ce
     return Cell(run.recipe, run.protocol, run.variation, scores)
 
 
+def group_means(experiment: Experiment, found: Sequence[Cell]) -> list[Cell]:
+    """The rows averaged over the datasets of each of the experiment's `means`, seed by seed, where all of them are."""
+    averaged = []
+    for name, datasets in experiment.means.items():
+        rows: dict[str, list[Cell]] = {}
+        for item in found:
+            if item.recipe.dataset in datasets:
+                rows.setdefault(str((item.method_name, item.protocol, item.variation)), []).append(item)
+        averaged += [_mean(name, items) for items in rows.values() if len(items) == len(datasets)]
+    return averaged
+
+
+def _mean(name: str, items: Sequence[Cell]) -> Cell:
+    scores = {
+        metric: [statistics.fmean(values) for values in zip(*(item.scores[metric] for item in items))]
+        for metric in items[0].scores
+        if all(metric in item.scores for item in items)
+    }
+    first = items[0]
+    return Cell(replace(first.recipe, dataset=name), first.protocol, first.variation, scores)
+
+
 def markdown(found: Sequence[Cell], metrics: Sequence[str], seeds: int) -> str:
-    """A Markdown table, one row per method; per dataset and metric ours, by each protocol, and the paper's."""
+    """Markdown, one row per method; per dataset and metric ours, by each protocol, and the paper's where there is one.
+
+    All datasets stand side by side where they fit, else every one gets a table of its own.
+    """
+    varied = _varied(found)
+    table = _table(found, metrics, seeds, varied, several=True)
+    datasets = list(dict.fromkeys(item.recipe.dataset for item in found))
+    if table.split("\n", 1)[0].count("|") - 1 <= MOST_COLUMNS or len(datasets) == 1:
+        return table
+    own = [[item for item in found if item.recipe.dataset == dataset] for dataset in datasets]
+    return "\n".join(
+        f"**{dataset}**\n\n{_table(items, metrics, seeds, varied, several=False)}"
+        for dataset, items in zip(datasets, own)
+    )
+
+
+def _varied(found: Sequence[Cell]) -> list[str]:
+    """The parameters that a study changes from row to row; those that are the same in all of them say nothing."""
+    names = dict.fromkeys(name for item in found for name in item.variation)
+    return [name for name in names if len({str(item.variation.get(name)) for item in found}) > 1]
+
+
+def _table(found: Sequence[Cell], metrics: Sequence[str], seeds: int, varied: Sequence[str], several: bool) -> str:
+    """One table; its columns name their dataset if there are several."""
     datasets = list(dict.fromkeys(item.recipe.dataset for item in found))
     protocols = [name for name in COLUMNS if any(item.protocol == name for item in found)]
     protocols += [name for name in dict.fromkeys(item.protocol for item in found) if name not in COLUMNS]
     rows: dict[str, dict[tuple[str, str], Cell]] = {}
     for item in found:
-        rows.setdefault(item.row_name, {})[item.recipe.dataset, item.protocol] = item
-    columns = [(dataset, metric) for dataset in datasets for metric in metrics]
-    header = ["method"]
-    for dataset, metric in columns:
-        title = dataset if len(metrics) == 1 else f"{dataset} {metric}"
-        header += [f"{title}, {COLUMNS.get(protocol, protocol)}" for protocol in protocols] + [f"{title}, paper"]
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    for name, row in rows.items():
-        values = [name]
-        for dataset, metric in columns:
-            here = [row.get((dataset, protocol)) for protocol in protocols]
-            values += ["" if item is None else _counted(item, metric, seeds) for item in here]
-            values.append(next((item.paper(metric) for item in here if item is not None), ""))
-        lines.append("| " + " | ".join(values) + " |")
-    return "\n".join(lines) + "\n"
+        name = " ".join(
+            [item.method_name, *(f"{key}={item.variation[key]}" for key in varied if key in item.variation)]
+        )
+        rows.setdefault(name, {})[item.recipe.dataset, item.protocol] = item
+    published = any(item.published(metric) for item in found for metric in metrics)
+    alone = not published and len(protocols) == 1  # then there is nothing to tell ours from
+    columns: list[tuple[str, list[str]]] = []  # each with its title and a value per row
+    for dataset in datasets:
+        for metric in metrics:
+            title = " ".join([dataset] * several + [metric] * (len(metrics) > 1))
+            parts = [
+                (COLUMNS.get(protocol, protocol), [row.get((dataset, protocol)) for row in rows.values()])
+                for protocol in protocols
+            ]
+            used = [(part, items) for part, items in parts if any(item is not None for item in items)]
+            columns += [
+                (
+                    _joined(title, "" if alone and title else part),
+                    ["" if item is None else _counted(item, metric, seeds) for item in items],
+                )
+                for part, items in used
+            ]
+            first = [next((item for item in items if item is not None), None) for items in zip(*(i for _, i in used))]
+            if any(item is not None and item.published(metric) for item in first):
+                paper = ["" if item is None else item.paper(metric) for item in first]
+                columns.append((_joined(title, "paper"), paper))
+    lines = [["method", *(title for title, _ in columns)], ["---"] * (len(columns) + 1)]
+    lines += [list(line) for line in zip(rows, *(values for _, values in columns))]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
 
 
 def _counted(item: Cell, metric: str, seeds: int) -> str:

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from topoter.datasets import Snapshots, load_snapshots
-from topoter.experiments.experiment import Experiment, Measured, Progress, Row
+from topoter.experiments.experiment import Experiment, Measured, Progress, Row, epochs_of
 from topoter.experiments.runs import Run
 from topoter.tasks.temporal_links import PROTOCOLS, mean_scores, predict
 
 TWO_SNAPSHOTS = frozenset({"sparrow-social"})  # there is no next one to predict
-DATASETS = ("sparrow-social", "wildbird-network", *(f"ant-colony{number}" for number in range(1, 7)))
+COLONIES = tuple(f"ant-colony{number}" for number in range(1, 7))
+DATASETS = ("sparrow-social", "wildbird-network", *COLONIES)
 ROWS = (("persistence", "paper"), ("gae", "paper"), ("vgae", "paper"), ("topoter", "paper"))
 
 
@@ -22,20 +23,14 @@ def load_over_time(dataset: str, data_root: Path | None) -> Snapshots:
 def measure(run: Run, data: Snapshots, progress: Progress | None) -> Measured:
     """Hold out by the run's seed, train, and score the test pairs once."""
     split = PROTOCOLS[run.protocol](data.edges, data.num_nodes, run.seed)
-    epochs = run.parameters.get("epochs", 0)
-    on_epoch = None if progress is None else lambda epoch, loss: progress(epoch, epochs, f"loss {loss:.3f}")
+    on_epoch = epochs_of(progress, run.parameters.get("epochs", 0))
     predictor = predict(split, run.recipe.method, run.parameters, run.seed, on_epoch)
     auc, ap = mean_scores(predictor, split, "test")
     result: dict[str, Any] = {"auc": auc, "ap": ap, "predicted_snapshots": len(split.predictions)}
     if split.predictions[0].val is not None:
         val_auc, val_ap = mean_scores(predictor, split, "val")
         result |= {"val_auc": val_auc, "val_ap": val_ap}
-    if predictor.losses:
-        result |= {"epochs": len(predictor.losses), "loss": predictor.losses[-1]}
-    if predictor.history:
-        last = predictor.history[-1]
-        result |= {"prior_entropy": last.prior_entropy, "accuracy_by_type": list(last.accuracy)}
-    return Measured(result, predictor.losses)
+    return Measured.trained(result, predictor.losses, predictor.history)
 
 
 def scores(result: dict[str, Any]) -> dict[str, list[float]]:
@@ -54,4 +49,5 @@ EXPERIMENT = Experiment(
     measure=measure,
     scores=scores,
     protocols=tuple(PROTOCOLS),
+    means={"ant colonies, mean of six": COLONIES},  # the paper has one number for `Ant Colony`
 )

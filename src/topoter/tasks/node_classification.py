@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from topoter.adjacency import Adjacency
 from topoter.baselines.autoencoders import autoencoder
 from topoter.baselines.infomax import dgi
 from topoter.datasets.splits import random_split
+from topoter.encoders import Features
 from topoter.errors import DataError, unknown_name
 from topoter.estimator import TopoTER
 from topoter.features import FEATURE_SCALINGS, prepare_features
@@ -28,25 +30,40 @@ Progress = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class Embedding:
-    """What a method made of a graph: z [N, F], and the loss of every epoch if it was trained."""
+    """What a method made of a graph.
+
+    Args:
+        z: the embeddings [N, F].
+        losses, history: the loss of every epoch if it was trained, and what else is known of each.
+        encode: the embeddings [N, F] that the same encoder gives the same graph with other features [N, C].
+    """
 
     z: np.ndarray
     losses: list[float] = field(default_factory=list)
     history: list[EpochRecord] = field(default_factory=list)
+    encode: Callable[[Tensor], np.ndarray] | None = None
 
 
 def raw(data: Data, parameters: dict[str, Any], seed: int, progress: Progress | None) -> Embedding:
     """The features as they are."""
-    return Embedding(_scaled(data, parameters).numpy())
+
+    def encode(x: Tensor) -> np.ndarray:
+        return _scaled(x, parameters).numpy()
+
+    return Embedding(encode(data.x), encode=encode)
 
 
 def propagated(data: Data, parameters: dict[str, Any], seed: int, progress: Progress | None) -> Embedding:
     """(D^-1/2 (A + I) D^-1/2)^k X: the encoder's propagation, with no weights and no training."""
     adjacency, _ = Adjacency.from_edge_index(data.edge_index, data.num_nodes, data.get("edge_weight"))
-    h = _scaled(data, parameters)
-    for _ in range(parameters.get("order", 2)):
-        h = adjacency.normalized @ h
-    return Embedding(h.numpy())
+
+    def encode(x: Tensor) -> np.ndarray:
+        h = _scaled(x, parameters)
+        for _ in range(parameters.get("order", 2)):
+            h = adjacency.normalized @ h
+        return h.numpy()
+
+    return Embedding(encode(data.x), encode=encode)
 
 
 def random_init(data: Data, parameters: dict[str, Any], seed: int, progress: Progress | None) -> Embedding:
@@ -58,17 +75,26 @@ def topoter(data: Data, parameters: dict[str, Any], seed: int, progress: Progres
     """TopoTER, pre-trained on the graph without labels."""
     on_epoch = None if progress is None else lambda record: progress(record.epoch, record.loss)
     model = TopoTER(**parameters, random_state=seed, on_epoch=on_epoch)
+
+    def encode(x: Tensor) -> np.ndarray:
+        other = copy.copy(data)
+        other.x = x
+        return model.transform(other)
+
     z = model.fit_transform(data)
-    return Embedding(z, [record.loss for record in model.history_], model.history_)
+    return Embedding(z, [record.loss for record in model.history_], model.history_, encode)
 
 
-def _peer(train: Callable[..., tuple[Tensor, list[float]]], **fixed: Any) -> Method:
+def _peer(train: Callable[..., tuple[Callable[[Features], Tensor], list[float]]], **fixed: Any) -> Method:
     def embed(data: Data, parameters: dict[str, Any], seed: int, progress: Progress | None) -> Embedding:
         adjacency, _ = Adjacency.from_edge_index(data.edge_index, data.num_nodes, data.get("edge_weight"))
         settings = {name: value for name, value in parameters.items() if name != "feature_scaling"}
-        x = prepare_features(data.x, parameters.get("feature_scaling", "none"))
-        z, losses = train(x, adjacency, seed=seed, on_epoch=progress, **fixed, **settings)
-        return Embedding(z.numpy(), losses)
+        scaling = parameters.get("feature_scaling", "none")
+        x = prepare_features(data.x, scaling)
+        encode, losses = train(x, adjacency, seed=seed, on_epoch=progress, **fixed, **settings)
+        return Embedding(
+            encode(x).numpy(), losses, encode=lambda other: encode(prepare_features(other, scaling)).numpy()
+        )
 
     return embed
 
@@ -120,5 +146,5 @@ def score(embedding: Embedding, data: Data) -> dict[str, Any]:
     return {"val": result.val, "test": result.test, "scaling": result.scaling, "penalty": result.penalty}
 
 
-def _scaled(data: Data, parameters: dict[str, Any]) -> Tensor:
-    return FEATURE_SCALINGS[parameters.get("feature_scaling", "none")](data.x.to_dense().to(torch.float32))
+def _scaled(x: Tensor, parameters: dict[str, Any]) -> Tensor:
+    return FEATURE_SCALINGS[parameters.get("feature_scaling", "none")](x.to_dense().to(torch.float32))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,20 +36,29 @@ class ProbeResult:
     penalty: float
 
 
-def _center(z: np.ndarray) -> np.ndarray:
+Map = Callable[[np.ndarray], np.ndarray]
+
+
+def _center(z: np.ndarray) -> Map:
     """Centred, and of mean squared length one: directions with more variance count more."""
-    centred = z - z.mean(axis=0)
-    length = np.sqrt((centred**2).sum(axis=1).mean())
-    return centred / (length or 1.0)
+    mean = z.mean(axis=0)
+    length = np.sqrt(((z - mean) ** 2).sum(axis=1).mean()) or 1.0
+    return lambda other: (other - mean) / length
 
 
-def _unit(z: np.ndarray) -> np.ndarray:
+def _unit(z: np.ndarray) -> Map:
     """Centred, and every row of length one: only directions count."""
-    centred = z - z.mean(axis=0)
-    length = np.linalg.norm(centred, axis=1, keepdims=True)
-    return centred / np.where(length > 0, length, 1.0)
+    mean = z.mean(axis=0)
+
+    def scale(other: np.ndarray) -> np.ndarray:
+        centred = other - mean
+        length = np.linalg.norm(centred, axis=1, keepdims=True)
+        return centred / np.where(length > 0, length, 1.0)
+
+    return scale
 
 
+# Each is fitted on embeddings [N, F]; what it returns scales those or others of the same encoder.
 SCALINGS = {"center": _center, "unit": _unit}
 
 
@@ -66,12 +76,19 @@ def fit_probe(z: np.ndarray, y: np.ndarray, split: Split) -> ProbeResult:
 
 @dataclass(frozen=True)
 class Choice:
-    """The probe that validation chose: its accuracy there in percent, and the class it gives every node [N]."""
+    """The probe that validation chose.
+
+    Args:
+        val: its accuracy on validation nodes in percent.
+        predicted: the class it gives every node, [N].
+        predict: the classes it gives other embeddings of the same encoder, [M, F] -> [M].
+    """
 
     val: float
     scaling: str
     penalty: float
     predicted: np.ndarray
+    predict: Map
 
 
 def choose_probe(z: np.ndarray, y: np.ndarray, train: np.ndarray, val: np.ndarray) -> Choice:
@@ -79,14 +96,17 @@ def choose_probe(z: np.ndarray, y: np.ndarray, train: np.ndarray, val: np.ndarra
     if len(np.unique(y[train])) < 2:
         raise DataError("The training nodes hold a single class: there is nothing to classify.")
     best: tuple[float, Choice] | None = None
-    for scaling, scale in SCALINGS.items():
-        scaled = _in_span_of(scale(z.astype(np.float64)), train)
-        predicted = [_predict(scaled, y, train, penalty) for penalty in PENALTIES]
+    for scaling, fit_scale in SCALINGS.items():
+        scale = _then_in_span_of(fit_scale(z.astype(np.float64)), z, train)
+        scaled = scale(z.astype(np.float64))
+        classifiers = [_classifier(scaled[train], y[train], penalty) for penalty in PENALTIES]
+        predicted = [classifier.predict(scaled) for classifier in classifiers]
         accuracy = np.array([(labels[val] == y[val]).mean() for labels in predicted])
         smooth = _with_neighbours(accuracy)
         place = int(smooth.argmax())  # ties go to the stronger penalty, and to the scaling tried first
         if best is None or smooth[place] > best[0]:
-            choice = Choice(100 * float(accuracy[place]), scaling, PENALTIES[place], predicted[place])
+            predict = _composed(scale, classifiers[place])
+            choice = Choice(100 * float(accuracy[place]), scaling, PENALTIES[place], predicted[place], predict)
             best = float(smooth[place]), choice
     assert best is not None
     return best[1]
@@ -101,22 +121,24 @@ def _with_neighbours(accuracy: np.ndarray) -> np.ndarray:
     return np.nanmean([padded[:-2], padded[1:-1], padded[2:]], axis=0)
 
 
-def _in_span_of(z: np.ndarray, train: np.ndarray) -> np.ndarray:
-    """The same classification problem in as many dimensions as there are training nodes.
+def _then_in_span_of(scale: Map, z: np.ndarray, train: np.ndarray) -> Map:
+    """Scaled, and the same classification problem in as many dimensions as there are training nodes.
 
     The weights that minimise a loss with an L2 penalty are a combination of the training rows, so nothing is lost
     by looking at the part of every row that lies in their span.
     """
     if z.shape[1] <= len(train):
-        return z
-    basis, _ = np.linalg.qr(z[train].T)
-    reduced: np.ndarray = z @ basis
-    return reduced
+        return scale
+    basis, _ = np.linalg.qr(scale(z[train].astype(np.float64)).T)
+    return lambda other: scale(other) @ basis
 
 
-def _predict(z: np.ndarray, y: np.ndarray, train: np.ndarray, penalty: float) -> np.ndarray:
+def _classifier(z: np.ndarray, y: np.ndarray, penalty: float) -> LogisticRegression:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # 300 steps are part of the protocol
-        classifier = LogisticRegression(C=penalty, max_iter=300).fit(z[train], y[train])
-    predicted: np.ndarray = classifier.predict(z)
-    return predicted
+        return LogisticRegression(C=penalty, max_iter=300).fit(z, y)
+
+
+def _composed(scale: Map, classifier: LogisticRegression) -> Map:
+    """From embeddings to classes."""
+    return lambda z: classifier.predict(scale(z.astype(np.float64)))
