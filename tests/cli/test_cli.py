@@ -3,49 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from own_files import write_graph
 from safetensors import safe_open
 from safetensors.torch import save_file
+from sub_processes import command, fails, stopped_fit, topoter, weights
 
 from topoter.datasets import block_model
 
 SMALL = ["--channels", "16", "--quiet"]
-
-
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "topoter", *map(str, arguments)]
-
-
-def topoter(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=cwd,
-        env={**os.environ, **environment},
-        check=False,
-    )
-
-
-def fails(code: int, *arguments: object, **more: object) -> str:
-    """The one line that a failing call prints; nothing on stdout, no traceback."""
-    result = topoter(*arguments, **more)
-    assert result.returncode == code, result.stderr
-    assert result.stdout == ""
-    lines = result.stderr.strip().splitlines()
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("error: ")
-    return lines[0]
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +25,7 @@ def files(tmp_path_factory) -> Path:
     """A user's graph: edges.csv with string ids, features.csv beside it."""
     folder = tmp_path_factory.mktemp("files")
     data = block_model(num_nodes=120, num_blocks=3, mean_degree=6.0, num_features=6, seed=0)
-    edges = data.edge_index[:, data.edge_index[0] < data.edge_index[1]].t().tolist()
-    (folder / "edges.csv").write_text("source,target\n" + "".join(f"n{a},n{b}\n" for a, b in edges))
-    rows = "".join(f"n{i}," + ",".join(f"{v:.4f}" for v in row) + "\n" for i, row in enumerate(data.x.tolist()))
-    (folder / "features.csv").write_text("id," + ",".join(f"f{c}" for c in range(6)) + "\n" + rows)
+    write_graph(folder, data)
     return folder
 
 
@@ -107,11 +76,6 @@ def test_fit_says_what_it_learned_and_json_is_for_machines(files, tmp_path):
     assert 1.0 < content["prior_entropy"] < 1.4
 
 
-def weights(path: Path) -> dict[str, np.ndarray]:
-    with safe_open(path, framework="np") as file:
-        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-
-
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"])
 def test_resume_is_bit_identical_to_an_uninterrupted_run(files, tmp_path, stop):
     def fit(out: Path, *more: str) -> list[str]:
@@ -120,22 +84,14 @@ def test_resume_is_bit_identical_to_an_uninterrupted_run(files, tmp_path, stop):
         return command("fit", "edges.csv", *arguments, "-o", out, "--quiet", *more)
 
     assert subprocess.run(fit(tmp_path / "whole.topoter"), cwd=files, timeout=300, check=False).returncode == 0
-    state = tmp_path / "cut.topoter.resume"
-    process = subprocess.Popen(fit(tmp_path / "cut.topoter"), cwd=files, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
-    while not state.exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(stop)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode != 0, "it was done before it could be interrupted"
-    assert not (tmp_path / "cut.topoter").exists()
+    code, said = stopped_fit(fit(tmp_path / "cut.topoter"), tmp_path / "cut.topoter", stop, cwd=files)
     if stop == signal.SIGINT:
-        assert process.returncode == 130
+        assert code == 130
         assert "--resume" in said
         assert "Traceback" not in said
     resumed = subprocess.run(fit(tmp_path / "cut.topoter", "--resume"), cwd=files, timeout=300, check=False)
     assert resumed.returncode == 0
-    assert not state.exists()
+    assert not (tmp_path / "cut.topoter.resume").exists()
     whole, cut = weights(tmp_path / "whole.topoter"), weights(tmp_path / "cut.topoter")
     assert whole.keys() == cut.keys()
     for name in whole:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pyarrow.csv as pacsv
 import pytest
-from test_cli import fails, topoter
+from own_files import write_graph
+from sub_processes import fails, topoter
 
 from topoter.datasets import block_model
 
@@ -17,12 +18,11 @@ def files(tmp_path_factory) -> Path:
     """edges.csv, features.csv (numbers and a category), labels.csv, model.topoter, z.parquet."""
     folder = tmp_path_factory.mktemp("own")
     data = block_model(num_nodes=90, num_blocks=3, mean_degree=8.0, num_features=6, seed=0)
-    edges = data.edge_index[:, data.edge_index[0] < data.edge_index[1]].t().tolist()
-    (folder / "edges.csv").write_text("source,target\n" + "".join(f"n{a},n{b}\n" for a, b in edges))
-    rows = [f"n{i}," + ",".join(f"{v:.4f}" for v in row) for i, row in enumerate(data.x.tolist())]
-    colours = ["red", "green", "blue"]
-    body = "".join(f"{row},{colours[i % 3]}\n" for i, row in enumerate(rows))
-    (folder / "features.csv").write_text("id," + ",".join(f"f{c}" for c in range(6)) + ",colour\n" + body)
+    write_graph(folder, data)
+    header, *rows = (folder / "features.csv").read_text().splitlines()
+    colours = [("red", "green", "blue")[i % 3] for i in range(len(rows))]
+    lines = [f"{header},colour", *(f"{row},{colour}" for row, colour in zip(rows, colours))]
+    (folder / "features.csv").write_text("\n".join(lines) + "\n")
     labels = "".join(f"n{i},<b>{block}</b>,{i / 10}\n" for i, block in enumerate(data.y.tolist()))
     (folder / "labels.csv").write_text("id,block,score\n" + labels)
     fitted = topoter(

@@ -10,6 +10,7 @@ import typer
 
 from topoter.cli.cluster import Embeddings
 from topoter.cli.output import Json, Quiet, Seed, note, out, print_json
+from topoter.cli.reading import DropBad
 from topoter.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def run(
     map_: Annotated[str, typer.Option("--map", help="auto (t-SNE up to 5,000 nodes, else PCA), tsne or pca.")] = "auto",
     count: Annotated[int, typer.Option("--neighbors", "-k", help="Similar nodes listed for each.")] = 10,
     id_column: Annotated[str | None, typer.Option(help="The id column of the labels (else the first).")] = None,
-    drop_bad: Annotated[bool, typer.Option("--drop-bad", help="Go on without bad rows, and count them.")] = False,
+    drop_bad: DropBad = False,
     seed: Seed = 0,
     quiet: Quiet = False,
     json: Json = False,
