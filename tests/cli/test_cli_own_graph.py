@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -63,6 +64,20 @@ def test_a_column_of_times_is_no_weight(tmp_path):
     told = topoter(*arguments, "--time-column", 3, cwd=tmp_path)
     assert told.returncode == 0, told.stderr
     assert "weight" not in told.stderr
+
+
+def test_a_first_line_is_read_as_the_user_says(files, tmp_path):
+    rows = (files / "edges.csv").read_text().partition("\n")[2]
+    (tmp_path / "edges.csv.gz").write_bytes(gzip.compress(("a,b\n" + rows).encode()))
+    fit = ["fit", "edges.csv.gz", "--epochs", 1, "--channels", 4, "-o", "m.topoter", "--json"]
+    found = topoter(*fit, cwd=tmp_path)
+    assert json.loads(found.stdout)["nodes"] == 90
+    assert "with the header a, b" in found.stderr
+    assert "--no-header" in found.stderr
+    embed = ["embed", "m.topoter", "edges.csv.gz", "--no-header", "-o", "z.csv", "--json", "-q"]
+    assert json.loads(topoter(*embed, cwd=tmp_path).stdout)["nodes"] == 92
+    links = topoter("links", "m.topoter", "edges.csv.gz", "--header", "--top", 3, "-q", cwd=tmp_path)
+    assert links.returncode == 0, links.stderr
 
 
 def test_cluster(files, tmp_path):

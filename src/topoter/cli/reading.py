@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether the edge list's first line names its columns (else found out)."),
+]
 DropBad = Annotated[bool, typer.Option("--drop-bad", help="Go on without bad rows, and count them.")]
 
 
@@ -32,6 +36,7 @@ class Reading:
         str | None, typer.Option(help="The edge list's column of times (of snapshots: else time, timestamp or t).")
     ] = None
     delimiter: Annotated[str | None, typer.Option(help="The edge list's delimiter (else detected).")] = None
+    header: Header = None
     drop_bad: DropBad = False
 
     def given(self) -> dict[str, Any]:
@@ -108,7 +113,7 @@ def load_over_time(name_or_path: str, data_root: Path | None, reading: Reading) 
 
     reading.refuse(
         "--snapshots takes no features and no weights: every node gets the number 1, as in the paper.",
-        allowed=("time_column", "delimiter", "drop_bad"),
+        allowed=("time_column", "delimiter", "header", "drop_bad"),
     )
     if Path(name_or_path).exists():
         found, ids = read_snapshots(name_or_path, **reading.given())

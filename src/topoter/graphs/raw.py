@@ -55,6 +55,8 @@ def bad_weights(weight: np.ndarray) -> np.ndarray:
 
 def bad_weight(where: str, value: object) -> str:
     """One wording for an edge weight that cannot be used."""
+    if value is None:
+        return f"{where}: the edge has no weight."
     return f"{where}: edge weight {value!r} is not a finite number >= 0."
 
 
