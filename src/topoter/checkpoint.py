@@ -40,7 +40,7 @@ def load_checkpoint(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dic
 
     path = Path(path)
     if not path.is_file():
-        raise DataError(f"There is no file {path}.")
+        raise DataError(f"{path} is a folder, not a model." if path.is_dir() else f"There is no file {path}.")
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}

@@ -181,7 +181,11 @@ def test_datasets_and_env():
         (["fit", "sbm", "--lr", "-1"], "must be a positive number. Got -1.0"),
         (["fit", "sbm", "--encoder", "sgcc"], "Unknown encoder 'sgcc'. Did you mean 'sgc'?"),
         (["fit", "sbm", "--device", "cuda:99"], "The device 'cuda:99' cannot be used here"),
-        (["fit", "sbm", "--features", "x.csv"], "--features"),
+        (["fit", "sbm", "--features", "x.csv"], "--features: this goes with a file, not with the dataset 'sbm'"),
+        (["fit", "sbm", "--no-header"], "--no-header: this goes with a file"),
+        (["fit", "sbm", "--recipe", "bst"], "Unknown recipe 'bst'. Did you mean 'best'?"),
+        (["fit", "sbm", "--pooling", "max"], "--pooling and --batch-size go with a set of graphs"),
+        (["fit", "sbm", "--seed", "-1"], "'--seed'"),
         (["fit", "sbm", "-o", "no/such/folder/m.topoter"], "does not exist"),
         (["evaluate", "node", "--dataset", "sbm", "--method", "topotr"], "Did you mean 'topoter'?"),
         (["evaluate", "edges"], "Unknown task 'edges'"),
@@ -216,11 +220,13 @@ def test_bad_files_exit_with_1(files, model, tmp_path):
         line = fails(1, "fit", files / "edges.csv", "--features", tmp_path / f"{name}.csv", *out)
         assert text in line
         assert f"{name}.csv" in line
+        assert line.endswith("Mend it, or leave such rows out with --drop-bad.")
     np.save(tmp_path / "x.npy", np.zeros((7, 3), dtype=np.float32))
     (tmp_path / "numbers.csv").write_text("0,1\n1,2\n2,9\n")
     assert "9" in fails(1, "fit", tmp_path / "numbers.csv", "--features", tmp_path / "x.npy", *out)
     (tmp_path / "loops.csv").write_text("1,1\n2,2\n")
     assert "no topology to transform" in fails(1, "fit", tmp_path / "loops.csv", *out)
+    assert "holds no set of graphs in the TU format" in fails(1, "fit", tmp_path, *out)
     assert not (tmp_path / "m.topoter").exists()
 
 
@@ -267,3 +273,8 @@ def test_outputs_that_cannot_be_written(files, model, tmp_path):
     assert "parquet" in fails(2, *arguments, tmp_path / "z.xyz")
     (tmp_path / "folder.npy").mkdir()
     assert "it is a folder" in fails(2, *arguments, tmp_path / "folder.npy")
+    evaluate = ["evaluate", "node", "--dataset", "sbm", "--method", "raw", "--seeds", 1, "--quiet", "--out"]
+    line = fails(2, *evaluate, files / "edges.csv")
+    assert "edges.csv: it is a file" in line
+    line = fails(1, "reproduce", "model-size", "--out", files / "edges.csv", "--quiet")
+    assert "Not a directory" in line

@@ -166,7 +166,7 @@ def test_errors_of_files_and_options(tmp_path):
     assert error_of(path, weight_column="wen") == "e.csv: Unknown column 'wen'. Did you mean 'when'?"
     assert error_of(path, delimiter=";").endswith("a single column was found. Delimiters tried: semicolon.")
     assert error_of(path, delimiter="::").startswith("The delimiter must be one character or one of comma, tab")
-    assert "give features= too" in error_of(path, id_column="u")
+    assert "give that too (--features, features= in Python)" in error_of(path, id_column="u")
     assert error_of(write(tmp_path / "h.txt", "1 2\n"), time_column="t").endswith("numbered from 1.")
     path = write(tmp_path / "t.csv", "u,v,t\n1,2,3\n1,2,soon\n")
     assert error_of(path, time_column="t") == "t.csv, line 3: time 'soon' is neither a number nor a date."

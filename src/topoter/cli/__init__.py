@@ -12,7 +12,7 @@ import typer
 
 from topoter.cli import cluster, datasets, demo, embed, env, evaluate, explore, fit, links, neighbors, reproduce, search
 from topoter.cli.output import error_line
-from topoter.errors import TopoterError
+from topoter.errors import BadRowError, TopoterError
 
 # Typer may carry its own copy of click; the base of its errors is the same class either way.
 _CallError: Any = typer.BadParameter.__mro__[2]
@@ -38,7 +38,8 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except TopoterError as error:
-        error_line(str(error))
+        hint = " Mend it, or leave such rows out with --drop-bad." if isinstance(error, BadRowError) else ""
+        error_line(f"{error}{hint}")
         code = error.exit_code
     except _CallError as error:
         error_line(error.format_message())
@@ -49,4 +50,7 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         sys.stderr.close()
         code = 0
+    except OSError as error:  # a folder where a file should be, no permission, a full disk
+        error_line(f"{error.filename}: {error.strerror}." if error.filename else str(error))
+        code = 1
     sys.exit(code if isinstance(code, int) else 0)

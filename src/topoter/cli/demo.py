@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from topoter.cli.output import Quiet, note, out, progress_bar, show_log, training_progress
+from topoter.cli.output import Quiet, make_folder, note, out, progress_bar, show_log, training_progress
 from topoter.cli.reading import load_graph, load_graph_set
 from topoter.errors import unknown_name
 
@@ -44,6 +44,7 @@ def run(
     if task not in demos:
         raise unknown_name("task", task, demos)
     show_log(quiet)
+    make_folder(out_dir)
     demos[task](out_dir, seeds, quiet)
 
 
@@ -55,7 +56,6 @@ def _nodes(out_dir: Path, seeds: int, quiet: bool) -> None:
 
     start = time.perf_counter()
     data = load_graph("embedded-cora", None, quiet)
-    out_dir.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     first: TopoTER | None = None
     for method in METHODS:
@@ -97,7 +97,6 @@ def _graphs(out_dir: Path, seeds: int, quiet: bool) -> None:
 
     start = time.perf_counter()
     graphs = load_graph_set("mutag", None, quiet)
-    out_dir.mkdir(parents=True, exist_ok=True)
     chosen = experiment("graph-classification")
     plans = {method: chosen.runs(Row(method), "mutag", seeds) for method in GRAPH_METHODS}
     rows: list[dict[str, Any]] = []

@@ -30,8 +30,10 @@ def run(
     """Embed a graph's nodes, or the graphs of a set, with a saved model."""
     from topoter.estimator import TopoTER
     from topoter.graphs import write_embeddings
+    from topoter.graphs.writers import check_destination
 
     show_log(quiet)
+    check_destination(out_path, layout)
     fitted = TopoTER.load(model, device=device)
     many = is_graph_set(graph, data_root)
     if many != (fitted.level == "graph"):

@@ -9,7 +9,18 @@ from typing import Annotated
 
 import typer
 
-from topoter.cli.output import DataRoot, Json, Quiet, complete, out, print_json, progress_bar, show_log
+from topoter.cli.output import (
+    DataRoot,
+    Json,
+    Quiet,
+    Recipe,
+    complete,
+    make_folder,
+    out,
+    print_json,
+    progress_bar,
+    show_log,
+)
 from topoter.errors import UsageError, unknown_name
 
 
@@ -17,7 +28,7 @@ def run(
     task: Annotated[str, typer.Argument(help="What to evaluate: node, graph, link or temporal.")],
     dataset: Annotated[str | None, typer.Option(help="A dataset name (else the first of the paper's table).")] = None,
     method: Annotated[str, typer.Option(help="topoter, or a method of the task's table.")] = "topoter",
-    recipe: Annotated[str | None, typer.Option(help="best (ours) or paper.")] = None,
+    recipe: Recipe = None,
     protocol: Annotated[
         str | None,
         typer.Option(help="node: validation, paper (selects on test); temporal: held-out-pairs, next-snapshot."),
@@ -48,6 +59,8 @@ def run(
     runs = chosen.runs(Row(method, recipe, protocol), dataset, seeds)
     if epochs is not None and "epochs" in runs[0].parameters:
         runs = [replace(run, variation={**run.variation, "epochs": epochs}) for run in runs]
+    if out_dir is not None:
+        make_folder(out_dir)
     start = time.perf_counter()
     with progress_bar(quiet) as progress:
         found = complete(chosen, runs, out_dir, data_root, progress)

@@ -13,6 +13,7 @@ from topoter.cli.output import (
     Device,
     Json,
     Quiet,
+    Recipe,
     Seed,
     describe,
     note,
@@ -38,7 +39,7 @@ def run(
         typer.Option(help="In place of GRAPH, one over time: an edge list with a time column, a folder, a dataset."),
     ] = None,
     reading: Reading,
-    recipe: Annotated[str, typer.Option(help="Start from this recipe: best or paper.")] = "best",
+    recipe: Recipe = None,
     encoder: Annotated[str | None, typer.Option(help="sgc, gcn or gin.")] = None,
     order: Annotated[int | None, typer.Option(help="Hops an SGC layer aggregates (k).")] = None,
     channels: Annotated[int | None, typer.Option(help="Width of the embedding (F).")] = None,
@@ -68,6 +69,8 @@ def run(
     with atomic_write(out_path) as temporary:  # find out now, not after training, that it cannot be written
         temporary.unlink()
         many = graph is not None and is_graph_set(graph, data_root)
+        if not many and (pooling is not None or batch_size is not None):
+            raise UsageError("--pooling and --batch-size go with a set of graphs.")
         parameters = _parameters(
             "temporal-links" if graph is None else "graph-classification" if many else "node-classification",
             graph or snapshots or "",
@@ -141,7 +144,7 @@ def run(
         out.print(str(out_path), soft_wrap=True)
 
 
-def _parameters(experiment: str, graph: str, recipe: str, **given: Any) -> dict[str, Any]:
+def _parameters(experiment: str, graph: str, recipe: str | None, **given: Any) -> dict[str, Any]:
     """The recipe of the dataset (or the default one), with what the user said put over it."""
     from topoter.experiments.recipes import load_recipe
 

@@ -28,12 +28,15 @@ def run(
     """Rank the pairs of nodes that are not connected and most likely should be."""
     from topoter.errors import UsageError
     from topoter.estimator import TopoTER
-    from topoter.graphs import atomic_write
+    from topoter.graphs.atomic import atomic_write, check_writable
     from topoter.tasks.link_ranking import rank_links
 
     show_log(quiet)
     if out_path.suffix.lower() != ".csv":
         raise UsageError(f"The ranking is written as .csv. Got {out_path} instead.")
+    if top < 1:
+        raise UsageError(f"--top must be at least 1. Got {top} instead.")
+    check_writable(out_path)
     fitted = TopoTER.load(model, device=device)
     data = load_graph(graph, data_root, quiet, reading=reading)
     with atomic_write(out_path) as temporary:

@@ -18,6 +18,8 @@ from rich.logging import RichHandler
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from topoter.errors import UsageError, unknown_name
+
 if TYPE_CHECKING:
     from topoter.experiments.experiment import Experiment
     from topoter.experiments.runs import Run
@@ -33,7 +35,18 @@ DataRoot = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
+
+
+def _known_recipe(name: str | None) -> str | None:
+    if name not in (None, "best", "paper"):
+        raise unknown_name("recipe", str(name), ("best", "paper"))
+    return name
+
+
+Recipe = Annotated[
+    str | None, typer.Option(callback=_known_recipe, help="Which recipe to start from: best (ours) or paper.")
+]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps.")]
 
 
@@ -50,6 +63,19 @@ def note(message: str, quiet: bool = False) -> None:
 
 def print_json(content: Any) -> None:
     sys.stdout.write(json.dumps(content, indent=1) + "\n")
+
+
+def make_folder(path: Path) -> None:
+    """A folder for results, found out to be writable before anything is computed."""
+    from topoter.graphs.atomic import check_writable
+
+    if path.is_file():
+        raise UsageError(f"Cannot write into the folder {path}: it is a file.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        check_writable(path / "results")
+    except OSError as error:
+        raise UsageError(f"Cannot write into the folder {path}: {error.strerror or error}.") from error
 
 
 def show_log(quiet: bool) -> None:

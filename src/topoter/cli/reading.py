@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from topoter.cli.output import note
-from topoter.errors import TopoterError, UsageError
+from topoter.errors import DataError, TopoterError, UsageError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,7 +46,11 @@ class Reading:
 
     def refuse(self, reason: str, *, allowed: tuple[str, ...] = ()) -> None:
         """Raise if the user asked for anything else than what is allowed; `reason` says why it cannot be had."""
-        options = [f"--{name.replace('_', '-')}" for name in self.given() if name not in allowed]
+        options = [
+            f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
+            for name, value in self.given().items()
+            if name not in allowed
+        ]
         if options:
             raise UsageError(f"{', '.join(options)}: {reason}")
 
@@ -88,7 +92,13 @@ def load_graph(
     from topoter.graphs import check_graph, read_graph
 
     reading = reading or Reading()
-    if Path(name_or_path).exists():
+    path = Path(name_or_path)
+    if path.is_dir():
+        raise DataError(
+            f"{path} is a folder, and holds no set of graphs in the TU format (no file like NAME_A.txt). "
+            "Files of edges, one for each time, go with `topoter fit --snapshots`."
+        )
+    if path.exists():
         data, notes = read_graph(name_or_path, **reading.given())
         for text in notes:
             note(text, quiet)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topoter.errors import DataError, UsageError
-from topoter.graphs.atomic import atomic_write
+from topoter.graphs.atomic import atomic_write, check_writable
 from topoter.graphs.headers import open_node_table
 from topoter.graphs.ids import NodeIds, arrow_ids, positions, same_type
 from topoter.graphs.tables import unique_ids
@@ -66,12 +66,17 @@ def write_node_table(path: str | os.PathLike[str], columns: Mapping[str, Any]) -
     import pyarrow as pa
 
     path = Path(path)
-    writer = TABLE_WRITERS.get(path.suffix.lower())
-    if writer is None:
-        raise UsageError(f"{path}: unknown extension {path.suffix!r} for a table. Known: {', '.join(TABLE_WRITERS)}.")
+    check_table_destination(path)
     table = pa.table({name: pa.array(values) for name, values in columns.items()})
     with atomic_write(path) as temporary:
-        writer(table, temporary)
+        TABLE_WRITERS[path.suffix.lower()](table, temporary)
+
+
+def check_table_destination(path: Path) -> None:
+    """Raise if a table cannot be written there: to be asked before what it holds is computed."""
+    if path.suffix.lower() not in TABLE_WRITERS:
+        raise UsageError(f"{path}: unknown extension {path.suffix!r} for a table. Known: {', '.join(TABLE_WRITERS)}.")
+    check_writable(path)
 
 
 def _write_csv(table: pa.Table, path: Path) -> None:

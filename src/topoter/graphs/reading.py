@@ -48,7 +48,7 @@ def read_graph(
     if not path.is_file():
         raise DataError(f"{path} is a folder, not a file." if path.is_dir() else f"{path}: no such file.")
     if id_column is not None and features is None:
-        raise UsageError("id_column names the column of ids in the features table: give features= too.")
+        raise UsageError("The id column is one of the features table: give that too (--features, features= in Python).")
     # Features first: what is wrong with the smaller file is said before the larger one is read.
     table: Features | None = None
     if features is not None:

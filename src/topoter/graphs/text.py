@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from topoter.errors import DataError
+from topoter.errors import BadRowError, DataError
 from topoter.graphs.sniffing import DELIMITERS, choose_delimiter, is_header, split, usual_width
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def load_text(path: Path) -> bytes:
             line = text.count(b"\n", 0, error.start) + 1
             raise DataError(
                 f"{path}, line {line}: byte 0x{text[error.start]:02x} is not UTF-8 text "
-                "(a binary file, or one in another encoding)."
+                "(a binary file, or one in another encoding: save it as UTF-8)."
             ) from None
     if not text or text.isspace():
         raise DataError(f"{path} is empty.")
@@ -174,7 +174,7 @@ class TextTable:
             found = len(split(line, self.delimiter))
             if found != expected:
                 problem = f"{found} columns where {expected} were expected: {shortened(line)!r}"
-                return DataError(f"{self.path}, line {number}: {problem}.")
+                return BadRowError(f"{self.path}, line {number}: {problem}.")
         return DataError(f"{self.path}: {str(error).splitlines()[0]}")
 
 
