@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +147,8 @@ class TopoTER(TransformerMixin, BaseEstimator):
         """As `start`, for a graph that was seen at several times."""
         graphs = aligned(snapshots, x)
         state, _ = self.start(graphs[0])
-        batches = [self._batch(graph)[0] for graph in graphs]
+        batches, cleanings = zip(*(self._batch(graph) for graph in graphs))
+        self.cleaning_ = Cleaning(*map(sum, zip(*map(astuple, cleanings))))  # over all times
         self.num_edges_ = sum(adjacency.num_edges for _, adjacency in batches)
         return state, transitions(batches)
 

@@ -103,8 +103,7 @@ def _from_folder(
     files.sort(key=_natural)
     tables = open_edges(*files, delimiter=delimiter, header=header, drop_bad=drop_bad)
     graphs = [read_edges(table, drop_bad=drop_bad) for table in tables]
-    for graph in graphs:
-        _log(graph.notes)
+    _log([note for graph in graphs for note in graph.notes], files)
     ids = same_type(*(graph.node_ids for graph in graphs))
     union = sorted_unique(*ids)
     snapshots: list[tuple[Time, Tensor]] = [
@@ -114,9 +113,14 @@ def _from_folder(
     return snapshots, user_ids(union)
 
 
-def _log(notes: list[str]) -> None:
+def _log(notes: list[str], files: Sequence[Path] = ()) -> None:
+    """Log each note once; of what is the same in many files, the first file's."""
+    said = set()
     for note in notes:
-        _logger.info(note)
+        text = next((note.removeprefix(str(file)) for file in files if note.startswith(str(file))), note)
+        if text not in said:
+            _logger.info(note)
+        said.add(text)
 
 
 def _natural(file: Path) -> list[tuple[int, int, str]]:
