@@ -14,19 +14,12 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import torch
+from reading_errors import error_of
 from torch_geometric.data import Data
 
 import topoter
 from topoter.errors import DataError, UsageError
 from topoter.graphs import as_data, read_graph
-
-
-def error_of(path: Path, **options) -> str:
-    with pytest.raises((DataError, UsageError)) as caught:
-        read_graph(path, **options)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message.replace(f"{path.parent}/", "")
 
 
 class Hostile:

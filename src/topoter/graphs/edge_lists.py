@@ -13,6 +13,7 @@ from topoter.graphs.ids import positions, same_type, sorted_unique
 from topoter.graphs.raw import RawGraph, bad_weight, bad_weights, keep_good
 from topoter.graphs.sniffing import END_NAMES
 from topoter.graphs.tables import Table, missing_ids, mostly_numbers, open_table, read_ids, to_float
+from topoter.graphs.text import TextTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,6 +96,10 @@ def _ends(table: Table, weight_column: str | None, time_column: str | None) -> t
         if source in by_lower and target in by_lower:
             return by_lower[source], by_lower[target]
     free = [name for name in table.names if name not in (weight_column, time_column)]
+    if isinstance(table, TextTable) and table.header:
+        # A column without a name beside two that have one is the index that pandas writes.
+        named = [name for name in free if name in table.first]
+        free = named if len(named) >= 2 else free
     if len(free) < 2:
         raise UsageError(f"{table.path}: two columns of node ids are needed; found {', '.join(free) or 'none'}.")
     return free[0], free[1]
