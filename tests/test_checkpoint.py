@@ -74,7 +74,7 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path):
 
 def test_a_missing_file_is_named(tmp_path):
     assert refusal(tmp_path / "b.topoter") == f"There is no file {tmp_path / 'b.topoter'}."
-    assert refusal(tmp_path) == f"There is no file {tmp_path}."
+    assert refusal(tmp_path) == f"{tmp_path} is a folder, not a model."
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])

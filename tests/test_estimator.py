@@ -391,3 +391,10 @@ def test_the_decoder_may_have_several_layers():
     assert error_of(small(decoder_layers=0)) == (
         "The 'decoder_layers' parameter of TopoTER must be a whole number, at least 1. Got 0 instead."
     )
+
+
+def test_what_was_changed_is_counted_over_all_snapshots():
+    times = [torch.tensor([[0, 1, 1], [1, 2, 1]]), torch.tensor([[0, 1, 0], [1, 0, 2]])]
+    model = small(epochs=1).fit_snapshots(times)
+    assert (model.num_nodes_, model.num_edges_) == (3, 4)
+    assert (model.cleaning_.self_loops, model.cleaning_.one_way) == (1, 3)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from topoter.errors import DataError
 from topoter.graphs.atomic import atomic_write
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 FORMAT_VERSION = 1
 _HEADER = "topoter"
@@ -35,7 +40,7 @@ def load_checkpoint(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dic
 
     path = Path(path)
     if not path.is_file():
-        raise DataError(f"There is no file {path}.")
+        raise DataError(f"{path} is a folder, not a model." if path.is_dir() else f"There is no file {path}.")
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -54,6 +59,16 @@ def load_checkpoint(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dic
     if found_kind != kind:
         raise DataError(f"{path} holds a {found_kind!r}, not a {kind!r}.")
     return tensors, content
+
+
+def fingerprint(parameters: dict[str, Any], graphs: Sequence[Data]) -> str:
+    """What a training that goes on must agree on with the one that was stopped: parameters, features and edges."""
+    digest = hashlib.sha256(json.dumps(parameters, sort_keys=True).encode())
+    for graph in graphs:
+        for tensor in (graph.x.to_dense(), graph.edge_index, graph.get("edge_weight"), graph.get("time")):
+            if tensor is not None:
+                digest.update(tensor.contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def load_weights(module: torch.nn.Module, tensors: dict[str, Tensor], path: str | Path) -> None:

@@ -10,6 +10,8 @@ import difflib
 import operator
 from collections.abc import Iterable
 
+_SHOWN = 40  # names that a message lists: all datasets, but not the columns of a wide table
+
 
 class TopoterError(Exception):
     """Something failed that the user can mend: a file, a value, a graph."""
@@ -27,12 +29,17 @@ class DataError(TopoterError, ValueError):
     """What was read cannot be used: NaN features, an edge to a node that does not exist, a damaged file."""
 
 
+class BadRowError(DataError):
+    """One row of a file cannot be used; `drop_bad` would go on without it."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that is in no registry, with the nearest one that is."""
     names = sorted(known)
     by_lower = {candidate.lower(): candidate for candidate in names}
     close = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.5)
-    hint = f"Did you mean {by_lower[close[0]]!r}?" if close else f"Known: {', '.join(names)}."
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    hint = f"Did you mean {by_lower[close[0]]!r}?" if close else f"Known: {', '.join(names[:_SHOWN])}{more}."
     return UsageError(f"Unknown {kind} {name!r}. {hint}")
 
 

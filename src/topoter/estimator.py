@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,54 +12,25 @@ import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 from torch import nn
 
-from topoter.adjacency import Adjacency, Cleaning
-from topoter.checkpoint import load_checkpoint, load_weights, save_checkpoint
-from topoter.decoder import TransformationDecoder
-from topoter.encoders import Encoder, ModuleEncoder, build_encoder
-from topoter.errors import DataError, UsageError, invalid_parameter, unknown_name, whole_number
-from topoter.features import prepare_features
-from topoter.graph_sets import POOLINGS, GraphSet, ShuffledBatches, read_graph_set
-from topoter.graphs import aligned, as_data, match_features
-from topoter.graphs.features import STRUCTURAL_NAMES
-from topoter.model import TopoTERModel
+from topoter.adjacency import Cleaning
+from topoter.batches import transitions, usable_device, whole_graph
+from topoter.building import build_model
+from topoter.checkpoint import fingerprint, load_checkpoint, load_weights, save_checkpoint
+from topoter.errors import DataError, UsageError, unknown_name, whole_number
+from topoter.graph_sets import POOLINGS, GraphSet, ShuffledBatches
+from topoter.graphs import aligned, match_features
+from topoter.levels import LEVELS, read_at_level
 from topoter.training import Batch, EpochRecord, TrainingSettings, TrainingState, TransitionBatch, pretrain
-from topoter.transformation import Transition, check_transformable
+from topoter.transformation import check_transformable
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-# What is taken where the user says nothing: for the nodes of one graph, and for whole graphs of a set.
-LEVELS: dict[str, dict[str, Any]] = {
-    "node": {
-        "encoder": "sgc",
-        "num_layers": 1,
-        "hidden_channels": 64,
-        "perturbation_rate": 0.7,
-        "feature_scaling": "unit",
-        "init": "orthogonal",
-        "init_gain": 6.0,
-        "epochs": 160,
-        "learning_rate": 1e-2,
-    },
-    "graph": {
-        "encoder": "gin",
-        "num_layers": 3,
-        "hidden_channels": 32,
-        "perturbation_rate": 0.5,
-        "feature_scaling": "none",
-        "init": "default",
-        "init_gain": 1.0,
-        "epochs": 20,
-        "learning_rate": 1e-3,
-    },
-}
-
-
 class TopoTER(TransformerMixin, BaseEstimator):
     """Learn embeddings of nodes or of whole graphs without labels, by predicting what was done to edges.
 
-    A parameter given as None gets the value that `LEVELS` has for the level, at once.
+    A parameter given as None gets the value that `topoter.levels` has for the level, at once.
 
     Args:
         level: "node" embeds the nodes of one graph, "graph" the graphs of a list.
@@ -124,26 +92,28 @@ class TopoTER(TransformerMixin, BaseEstimator):
     ) -> None:
         # Filled in here and not by `fit`, so that `get_params` and a saved model tell what was used.
         defaults = LEVELS.get(level, LEVELS["node"])
-        self.encoder: str | nn.Module = defaults["encoder"] if encoder is None else encoder
+
+        def filled(name: str, value: Any) -> Any:
+            return defaults[name] if value is None else value
+
+        self.encoder: str | nn.Module = filled("encoder", encoder)
         self.level = level
         self.order = order
         self.out_channels = out_channels
-        self.num_layers: int = defaults["num_layers"] if num_layers is None else num_layers
-        self.hidden_channels: int = defaults["hidden_channels"] if hidden_channels is None else hidden_channels
+        self.num_layers: int = filled("num_layers", num_layers)
+        self.hidden_channels: int = filled("hidden_channels", hidden_channels)
         self.negative_slope = negative_slope
-        self.perturbation_rate: float = (
-            defaults["perturbation_rate"] if perturbation_rate is None else perturbation_rate
-        )
+        self.perturbation_rate: float = filled("perturbation_rate", perturbation_rate)
         self.sampler = sampler
-        self.feature_scaling: str = defaults["feature_scaling"] if feature_scaling is None else feature_scaling
-        self.init: str = defaults["init"] if init is None else init
-        self.init_gain: float = defaults["init_gain"] if init_gain is None else init_gain
+        self.feature_scaling: str = filled("feature_scaling", feature_scaling)
+        self.init: str = filled("init", init)
+        self.init_gain: float = filled("init_gain", init_gain)
         self.decoder_layers = decoder_layers
         self.scale_edges = scale_edges
         self.prior_bias = prior_bias
-        self.epochs: int = defaults["epochs"] if epochs is None else epochs
+        self.epochs: int = filled("epochs", epochs)
         self.patience = patience
-        self.learning_rate: float = defaults["learning_rate"] if learning_rate is None else learning_rate
+        self.learning_rate: float = filled("learning_rate", learning_rate)
         self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.pooling = pooling
@@ -158,7 +128,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
 
         At level "graph": on a list of such graphs, each with features of its own, or all without.
         """
-        state, batches = self.start(self._read(graph, x))
+        state, batches = self.start(read_at_level(self.level, graph, x))
         pretrain(state, batches, self.settings(), on_epoch=self.on_epoch)
         return self.finish(state)
 
@@ -177,11 +147,10 @@ class TopoTER(TransformerMixin, BaseEstimator):
         """As `start`, for a graph that was seen at several times."""
         graphs = aligned(snapshots, x)
         state, _ = self.start(graphs[0])
-        batches = [self._batch(graph)[0] for graph in graphs]
-        features = batches[0][0]
+        batches, cleanings = zip(*(self._batch(graph) for graph in graphs))
+        self.cleaning_ = Cleaning(*map(sum, zip(*map(astuple, cleanings))))  # over all times
         self.num_edges_ = sum(adjacency.num_edges for _, adjacency in batches)
-        transitions = [(features, Transition(a, b)) for (_, a), (_, b) in pairwise(batches)]
-        return state, transitions
+        return state, transitions(batches)
 
     def start(self, data: Data | list[Data]) -> tuple[TrainingState, Iterable[Batch]]:
         """A new training state and what to train on; `fit` is start, `pretrain`, `finish`."""
@@ -192,7 +161,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
         if isinstance(data, list):
             if self.pooling not in POOLINGS:
                 raise unknown_name("pooling", self.pooling, POOLINGS)
-            batch_size, device = whole_number("batch_size", self.batch_size, 1), self._device()
+            batch_size, device = whole_number("batch_size", self.batch_size, 1), usable_device(self.device)
             self._remember_features(data[0])
             graphs, self.cleaning_ = GraphSet.from_graphs(data, self.feature_scaling)
             check_transformable(graphs.adjacency, settings.perturbation_rate)
@@ -204,7 +173,8 @@ class TopoTER(TransformerMixin, BaseEstimator):
             batch, self.cleaning_ = self._batch(data)
             batches, whole = [batch], batch[1]
         self.num_nodes_, self.num_edges_ = whole.num_nodes, whole.num_edges
-        model = self._build(self.n_features_in_, generator, batch).to(self._device())
+        model = build_model(self.get_params(deep=False), self.n_features_in_, generator, batch)
+        model = model.to(usable_device(self.device))
         return TrainingState.start(model, settings, generator), batches
 
     def finish(self, state: TrainingState) -> TopoTER:
@@ -214,14 +184,8 @@ class TopoTER(TransformerMixin, BaseEstimator):
         return self
 
     def settings(self) -> TrainingSettings:
-        return TrainingSettings(
-            perturbation_rate=self.perturbation_rate,
-            sampler=self.sampler,
-            epochs=self.epochs,
-            patience=self.patience,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-        )
+        """Those of the parameters that the training loop knows."""
+        return TrainingSettings(**{field.name: getattr(self, field.name) for field in fields(TrainingSettings)})
 
     # ---- embedding ---------------------------------------------------------------------------------------
 
@@ -232,16 +196,16 @@ class TopoTER(TransformerMixin, BaseEstimator):
         """
         if not hasattr(self, "model_"):
             raise UsageError("This TopoTER is not fitted yet: call fit(graph) first, or load a saved one.")
-        data = self._read(graph, x)
+        data = read_at_level(self.level, graph, x)
         known = getattr(self, "feature_names_in_", None)
         if isinstance(data, list):
             matched = [match_features(item, known, self.n_features_in_) for item in data]
             graphs, _ = GraphSet.from_graphs(matched, self.feature_scaling)
             batch_size = whole_number("batch_size", self.batch_size, 1)
-            pooled: np.ndarray = graphs.embed(self.model_.embed, batch_size, self.pooling, self._device()).numpy()
+            device = usable_device(self.device)
+            pooled: np.ndarray = graphs.embed(self.model_.embed, batch_size, self.pooling, device).numpy()
             return pooled
-        data = match_features(self._with_known_features(data), known, self.n_features_in_)
-        (features, adjacency), _ = self._batch(data)
+        (features, adjacency), _ = self._batch(match_features(data, known, self.n_features_in_))
         embedding: np.ndarray = self.model_.embed(features, adjacency).cpu().numpy()
         return embedding
 
@@ -281,20 +245,16 @@ class TopoTER(TransformerMixin, BaseEstimator):
             raise DataError(f"{path} does not describe a model completely ({error}). Fit the model again.") from error
         if names is not None:
             estimator.feature_names_in_ = np.array(names, dtype=object)
-        model = estimator._build(estimator.n_features_in_, torch.Generator().manual_seed(0), None)
+        generator = torch.Generator().manual_seed(0)  # what it draws is put over by the saved weights
+        model = build_model(estimator.get_params(deep=False), estimator.n_features_in_, generator)
         load_weights(model, tensors, path)
-        estimator.model_ = model.to(estimator._device())
+        estimator.model_ = model.to(usable_device(device))
         estimator.history_ = history
         return estimator
 
     def fingerprint(self, data: Data | list[Data]) -> str:
         """What a resumed training must agree on: the parameters and the graph or graphs."""
-        digest = hashlib.sha256(json.dumps(self._plain_parameters(), sort_keys=True).encode())
-        for graph in data if isinstance(data, list) else [data]:
-            for tensor in (graph.x.to_dense(), graph.edge_index, graph.get("edge_weight"), graph.get("time")):
-                if tensor is not None:
-                    digest.update(tensor.contiguous().numpy().tobytes())
-        return digest.hexdigest()
+        return fingerprint(self._plain_parameters(), data if isinstance(data, list) else [data])
 
     # ---- pieces ------------------------------------------------------------------------------------------
 
@@ -303,73 +263,9 @@ class TopoTER(TransformerMixin, BaseEstimator):
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in skipped}
         return {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
 
-    def _device(self) -> torch.device:
-        try:
-            device = torch.device(self.device)
-            torch.empty(0, device=device)
-        except (RuntimeError, AssertionError) as error:
-            raise UsageError(f"The device {self.device!r} cannot be used here: {str(error).splitlines()[0]}") from error
-        return device
-
-    def _read(self, graph: Any, x: Any) -> Data | list[Data]:
-        """One graph, or at level "graph" a list of them, checked."""
-        if self.level not in LEVELS:
-            raise unknown_name("level", self.level, LEVELS)
-        if self.level == "node":
-            return as_data(graph, x)
-        if x is not None:
-            raise UsageError("x= goes with one graph; the graphs of a set carry their own features.")
-        return read_graph_set(graph)
-
     def _batch(self, data: Data) -> tuple[Batch, Cleaning]:
-        adjacency, cleaning = Adjacency.from_edge_index(
-            data.edge_index, data.num_nodes, data.get("edge_weight"), data.get("ptr")
-        )
-        device = self._device()
         dense = not isinstance(self.encoder, str)
-        features = prepare_features(data.x, self.feature_scaling, device=device, dense=dense)
-        return (features, adjacency.to(device)), cleaning
-
-    def _build(self, in_channels: int, generator: torch.Generator, batch: Batch | None) -> TopoTERModel:
-        encoder: Encoder
-        if isinstance(self.encoder, str):
-            encoder = build_encoder(
-                self.encoder,
-                in_channels,
-                out_channels=self.out_channels,
-                order=self.order,
-                num_layers=self.num_layers,
-                hidden_channels=self.hidden_channels,
-                negative_slope=self.negative_slope,
-            )
-            encoder.initialize(self.init, generator, self.init_gain)
-        else:
-            encoder = self._wrap(self.encoder, batch)
-        decoder = TransformationDecoder(
-            encoder.out_channels,
-            whole_number("decoder_layers", self.decoder_layers, 1),
-            scale_edges=self.scale_edges,
-        )
-        decoder.initialize(generator)
-        if self.prior_bias:
-            decoder.start_at_prior(self.perturbation_rate)
-        return TopoTERModel(encoder, decoder)
-
-    def _wrap(self, module: nn.Module, batch: Batch | None) -> ModuleEncoder:
-        """The user's module, whose width is found by running it once."""
-        if not isinstance(module, nn.Module):
-            raise invalid_parameter("encoder", "TopoTER", "a name or a torch module", module)
-        assert batch is not None, "a model with a module of the user's own is never loaded from a file"
-        features, adjacency = batch
-        module = copy.deepcopy(module)  # the parameter itself stays as the user made it, for the next fit
-        probe = ModuleEncoder(module, 0).to(self._device()).eval()
-        with torch.no_grad():
-            h = probe(features, adjacency)
-        if h.dim() != 2 or h.size(0) != adjacency.num_nodes:
-            raise UsageError(
-                f"The encoder must map (x, edge_index) to [{adjacency.num_nodes}, F]. Got {list(h.shape)} instead."
-            )
-        return ModuleEncoder(module, h.size(1))
+        return whole_graph(data, self.feature_scaling, usable_device(self.device), dense=dense)
 
     def _remember_features(self, data: Data) -> None:
         self.n_features_in_ = int(data.x.size(1))
@@ -378,10 +274,3 @@ class TopoTER(TransformerMixin, BaseEstimator):
             self.feature_names_in_ = np.array(list(names), dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-
-    def _with_known_features(self, data: Data) -> Data:
-        """A graph that came without features, with the one a model of snapshots was fitted on: the number 1."""
-        if self.n_features_in_ == 1 and data.get("feature_names") == STRUCTURAL_NAMES:
-            data = data.clone()
-            data.x, data.feature_names = torch.ones(data.num_nodes, 1), None
-        return data

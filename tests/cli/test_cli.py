@@ -3,49 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from own_files import write_graph
 from safetensors import safe_open
 from safetensors.torch import save_file
+from sub_processes import command, fails, stopped_fit, topoter, weights
 
 from topoter.datasets import block_model
 
 SMALL = ["--channels", "16", "--quiet"]
-
-
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "topoter", *map(str, arguments)]
-
-
-def topoter(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=cwd,
-        env={**os.environ, **environment},
-        check=False,
-    )
-
-
-def fails(code: int, *arguments: object, **more: object) -> str:
-    """The one line that a failing call prints; nothing on stdout, no traceback."""
-    result = topoter(*arguments, **more)
-    assert result.returncode == code, result.stderr
-    assert result.stdout == ""
-    lines = result.stderr.strip().splitlines()
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("error: ")
-    return lines[0]
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +25,7 @@ def files(tmp_path_factory) -> Path:
     """A user's graph: edges.csv with string ids, features.csv beside it."""
     folder = tmp_path_factory.mktemp("files")
     data = block_model(num_nodes=120, num_blocks=3, mean_degree=6.0, num_features=6, seed=0)
-    edges = data.edge_index[:, data.edge_index[0] < data.edge_index[1]].t().tolist()
-    (folder / "edges.csv").write_text("source,target\n" + "".join(f"n{a},n{b}\n" for a, b in edges))
-    rows = "".join(f"n{i}," + ",".join(f"{v:.4f}" for v in row) + "\n" for i, row in enumerate(data.x.tolist()))
-    (folder / "features.csv").write_text("id," + ",".join(f"f{c}" for c in range(6)) + "\n" + rows)
+    write_graph(folder, data)
     return folder
 
 
@@ -107,11 +76,6 @@ def test_fit_says_what_it_learned_and_json_is_for_machines(files, tmp_path):
     assert 1.0 < content["prior_entropy"] < 1.4
 
 
-def weights(path: Path) -> dict[str, np.ndarray]:
-    with safe_open(path, framework="np") as file:
-        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-
-
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"])
 def test_resume_is_bit_identical_to_an_uninterrupted_run(files, tmp_path, stop):
     def fit(out: Path, *more: str) -> list[str]:
@@ -120,22 +84,14 @@ def test_resume_is_bit_identical_to_an_uninterrupted_run(files, tmp_path, stop):
         return command("fit", "edges.csv", *arguments, "-o", out, "--quiet", *more)
 
     assert subprocess.run(fit(tmp_path / "whole.topoter"), cwd=files, timeout=300, check=False).returncode == 0
-    state = tmp_path / "cut.topoter.resume"
-    process = subprocess.Popen(fit(tmp_path / "cut.topoter"), cwd=files, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
-    while not state.exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(stop)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode != 0, "it was done before it could be interrupted"
-    assert not (tmp_path / "cut.topoter").exists()
+    code, said = stopped_fit(fit(tmp_path / "cut.topoter"), tmp_path / "cut.topoter", stop, cwd=files)
     if stop == signal.SIGINT:
-        assert process.returncode == 130
+        assert code == 130
         assert "--resume" in said
         assert "Traceback" not in said
     resumed = subprocess.run(fit(tmp_path / "cut.topoter", "--resume"), cwd=files, timeout=300, check=False)
     assert resumed.returncode == 0
-    assert not state.exists()
+    assert not (tmp_path / "cut.topoter.resume").exists()
     whole, cut = weights(tmp_path / "whole.topoter"), weights(tmp_path / "cut.topoter")
     assert whole.keys() == cut.keys()
     for name in whole:
@@ -225,7 +181,11 @@ def test_datasets_and_env():
         (["fit", "sbm", "--lr", "-1"], "must be a positive number. Got -1.0"),
         (["fit", "sbm", "--encoder", "sgcc"], "Unknown encoder 'sgcc'. Did you mean 'sgc'?"),
         (["fit", "sbm", "--device", "cuda:99"], "The device 'cuda:99' cannot be used here"),
-        (["fit", "sbm", "--features", "x.csv"], "--features"),
+        (["fit", "sbm", "--features", "x.csv"], "--features: this goes with a file, not with the dataset 'sbm'"),
+        (["fit", "sbm", "--no-header"], "--no-header: this goes with a file"),
+        (["fit", "sbm", "--recipe", "bst"], "Unknown recipe 'bst'. Did you mean 'best'?"),
+        (["fit", "sbm", "--pooling", "max"], "--pooling and --batch-size go with a set of graphs"),
+        (["fit", "sbm", "--seed", "-1"], "'--seed'"),
         (["fit", "sbm", "-o", "no/such/folder/m.topoter"], "does not exist"),
         (["evaluate", "node", "--dataset", "sbm", "--method", "topotr"], "Did you mean 'topoter'?"),
         (["evaluate", "edges"], "Unknown task 'edges'"),
@@ -260,11 +220,13 @@ def test_bad_files_exit_with_1(files, model, tmp_path):
         line = fails(1, "fit", files / "edges.csv", "--features", tmp_path / f"{name}.csv", *out)
         assert text in line
         assert f"{name}.csv" in line
+        assert line.endswith("Mend it, or leave such rows out with --drop-bad.")
     np.save(tmp_path / "x.npy", np.zeros((7, 3), dtype=np.float32))
     (tmp_path / "numbers.csv").write_text("0,1\n1,2\n2,9\n")
     assert "9" in fails(1, "fit", tmp_path / "numbers.csv", "--features", tmp_path / "x.npy", *out)
     (tmp_path / "loops.csv").write_text("1,1\n2,2\n")
     assert "no topology to transform" in fails(1, "fit", tmp_path / "loops.csv", *out)
+    assert "holds no set of graphs in the TU format" in fails(1, "fit", tmp_path, *out)
     assert not (tmp_path / "m.topoter").exists()
 
 
@@ -311,3 +273,8 @@ def test_outputs_that_cannot_be_written(files, model, tmp_path):
     assert "parquet" in fails(2, *arguments, tmp_path / "z.xyz")
     (tmp_path / "folder.npy").mkdir()
     assert "it is a folder" in fails(2, *arguments, tmp_path / "folder.npy")
+    evaluate = ["evaluate", "node", "--dataset", "sbm", "--method", "raw", "--seeds", 1, "--quiet", "--out"]
+    line = fails(2, *evaluate, files / "edges.csv")
+    assert "edges.csv: it is a file" in line
+    line = fails(1, "reproduce", "model-size", "--out", files / "edges.csv", "--quiet")
+    assert "Not a directory" in line

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from test_cli import command, fails, topoter, weights
+from sub_processes import command, fails, stopped_fit, topoter, weights
 
 EMBEDDED = {"TOPOTER_DATA": ""}  # nothing on disk: MUTAG comes from an installed package
 
@@ -67,15 +66,8 @@ def uninterrupted(folder, tmp_path_factory) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"])
 def test_resume_with_shuffled_batches_is_bit_identical(folder, uninterrupted, tmp_path, stop):
-    out, state = tmp_path / "cut.topoter", tmp_path / "cut.topoter.resume"
-    process = subprocess.Popen(long_fit(folder, out), stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
-    while not state.exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(stop)
-    process.communicate(timeout=60)
-    assert process.returncode != 0, "it was done before it could be interrupted"
-    assert not out.exists()
+    out = tmp_path / "cut.topoter"
+    stopped_fit(long_fit(folder, out), out, stop)
     assert subprocess.run(long_fit(folder, out, "--resume"), timeout=300, check=False).returncode == 0
     resumed = weights(out)
     assert resumed.keys() == uninterrupted.keys()

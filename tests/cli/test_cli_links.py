@@ -4,32 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from own_files import write_edges, write_graph
+from sub_processes import fails, topoter
 
 from topoter.datasets import block_model
-
-
-def topoter(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "topoter", *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=300, cwd=cwd, env={**os.environ}, check=False
-    )
-
-
-def fails(code: int, *arguments: object, cwd: Path | None = None) -> str:
-    """The one line that a failing call prints; nothing on stdout, no traceback."""
-    result = topoter(*arguments, "--quiet", cwd=cwd)
-    assert result.returncode == code, result.stderr
-    assert result.stdout == ""
-    lines = result.stderr.strip().splitlines()
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("error: ")
-    return lines[0]
 
 
 @pytest.fixture(scope="module")
@@ -37,18 +18,13 @@ def files(tmp_path_factory) -> Path:
     """A user's graph with names for nodes, and one over time."""
     folder = tmp_path_factory.mktemp("files")
     data = block_model(num_nodes=120, num_blocks=3, mean_degree=8.0, num_features=6, seed=0, within=0.95, noise=0.3)
-    edges = data.edge_index[:, data.edge_index[0] < data.edge_index[1]].t().tolist()
-    (folder / "edges.csv").write_text("source,target\n" + "".join(f"n{a},n{b}\n" for a, b in edges))
-    rows = "".join(f"n{i}," + ",".join(f"{v:.4f}" for v in row) + "\n" for i, row in enumerate(data.x.tolist()))
-    (folder / "features.csv").write_text("id," + ",".join(f"f{c}" for c in range(6)) + "\n" + rows)
+    edges = write_graph(folder, data)
     timed = [f"n{a},n{b},{time}\n" for time in (1, 2, 3) for a, b in edges[time * 40 : time * 40 + 100]]
     (folder / "timed.csv").write_text("source,target,time\n" + "".join(timed))
     days = folder / "days"
     days.mkdir()
     for time in (1, 2, 10):
-        (days / f"day{time}.csv").write_text(
-            "source,target\n" + "".join(f"n{a},n{b}\n" for a, b in edges[time * 10 : time * 10 + 100])
-        )
+        write_edges(days / f"day{time}.csv", edges[time * 10 : time * 10 + 100])
     fit = topoter(
         "fit", "edges.csv", "--features", "features.csv", "-o", "m.topoter", "--epochs", 5, "--channels", 16, cwd=folder
     )
@@ -79,10 +55,10 @@ def test_links_are_ranked_with_the_users_ids(files):
 
 def test_links_that_cannot_be_ranked_say_why(files):
     (files / "small.csv").write_text("source,target\na,b\nb,c\n")
-    assert "2 edges: too few" in fails(1, "links", "m.topoter", "small.csv", cwd=files)
-    assert "at least 1. Got 0" in fails(2, "links", "m.topoter", "edges.csv", "--top", 0, cwd=files)
-    assert ".csv. Got x.txt" in fails(2, "links", "m.topoter", "edges.csv", "-o", "x.txt", cwd=files)
-    assert "fitted on the features" in fails(1, "links", "m.topoter", "edges.csv", cwd=files)
+    assert "2 edges: too few" in fails(1, "links", "m.topoter", "small.csv", "-q", cwd=files)
+    assert "at least 1. Got 0" in fails(2, "links", "m.topoter", "edges.csv", "--top", 0, "-q", cwd=files)
+    assert ".csv. Got x.txt" in fails(2, "links", "m.topoter", "edges.csv", "-o", "x.txt", "-q", cwd=files)
+    assert "fitted on the features" in fails(1, "links", "m.topoter", "edges.csv", "-q", cwd=files)
     assert not (files / "links.csv.tmp").exists()
 
 
@@ -102,13 +78,13 @@ def test_a_graph_over_time_is_fitted_and_embeds_other_graphs(files, source):
 def test_bad_snapshots_say_why(files):
     (files / "one.csv").write_text("source,target,time\na,b,1\nb,c,1\n")
     (files / "apart.csv").write_text("source,target,time\na,b,1\nb,c,1\nx,y,2\n")
-    assert "two snapshots at least" in fails(1, "fit", "--snapshots", "one.csv", cwd=files)
-    assert "two successive snapshots" in fails(1, "fit", "--snapshots", "apart.csv", cwd=files)
-    assert "which column is the time" in fails(2, "fit", "--snapshots", "edges.csv", cwd=files)
-    assert "There is no file none.csv" in fails(1, "fit", "--snapshots", "none.csv", cwd=files)
-    assert "Give one graph to fit on" in fails(2, "fit", cwd=files)
-    assert "Give one graph to fit on" in fails(2, "fit", "edges.csv", "--snapshots", "timed.csv", cwd=files)
-    line = fails(2, "fit", "--snapshots", "timed.csv", "--features", "features.csv", cwd=files)
+    assert "two snapshots at least" in fails(1, "fit", "--snapshots", "one.csv", "-q", cwd=files)
+    assert "two successive snapshots" in fails(1, "fit", "--snapshots", "apart.csv", "-q", cwd=files)
+    assert "which column is the time" in fails(2, "fit", "--snapshots", "edges.csv", "-q", cwd=files)
+    assert "There is no file none.csv" in fails(1, "fit", "--snapshots", "none.csv", "-q", cwd=files)
+    assert "Give one graph to fit on" in fails(2, "fit", "-q", cwd=files)
+    assert "Give one graph to fit on" in fails(2, "fit", "edges.csv", "--snapshots", "timed.csv", "-q", cwd=files)
+    line = fails(2, "fit", "--snapshots", "timed.csv", "--features", "features.csv", "-q", cwd=files)
     assert "takes no features" in line
 
 
@@ -117,7 +93,7 @@ def test_links_are_evaluated_and_reproduced(real_data, tmp_path):
     content = json.loads(topoter("evaluate", "temporal", "--epochs", 2, *arguments, "--json").stdout)
     assert (content["task"], content["metric"], content["protocol"]) == ("temporal", "AUC", "held-out-pairs")
     assert {"mean", "std", "ap_mean", "ap_std"} <= set(content)
-    line = fails(1, "evaluate", "temporal", *arguments[:-1], "--protocol", "next-snapshot")
+    line = fails(1, "evaluate", "temporal", *arguments, "--protocol", "next-snapshot")
     assert "three at least" in line
     link = ["evaluate", "link", "--method", "adamic-adar", "--dataset", "cora", "--data-root", real_data, "--seeds", 1]
     content = json.loads(topoter(*link, "--json", "--quiet").stdout)

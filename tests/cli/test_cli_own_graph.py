@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
 import pyarrow.csv as pacsv
 import pytest
-from test_cli import fails, topoter
+from own_files import write_graph
+from sub_processes import fails, topoter
 
 from topoter.datasets import block_model
 
@@ -17,12 +19,11 @@ def files(tmp_path_factory) -> Path:
     """edges.csv, features.csv (numbers and a category), labels.csv, model.topoter, z.parquet."""
     folder = tmp_path_factory.mktemp("own")
     data = block_model(num_nodes=90, num_blocks=3, mean_degree=8.0, num_features=6, seed=0)
-    edges = data.edge_index[:, data.edge_index[0] < data.edge_index[1]].t().tolist()
-    (folder / "edges.csv").write_text("source,target\n" + "".join(f"n{a},n{b}\n" for a, b in edges))
-    rows = [f"n{i}," + ",".join(f"{v:.4f}" for v in row) for i, row in enumerate(data.x.tolist())]
-    colours = ["red", "green", "blue"]
-    body = "".join(f"{row},{colours[i % 3]}\n" for i, row in enumerate(rows))
-    (folder / "features.csv").write_text("id," + ",".join(f"f{c}" for c in range(6)) + ",colour\n" + body)
+    write_graph(folder, data)
+    header, *rows = (folder / "features.csv").read_text().splitlines()
+    colours = [("red", "green", "blue")[i % 3] for i in range(len(rows))]
+    lines = [f"{header},colour", *(f"{row},{colour}" for row, colour in zip(rows, colours))]
+    (folder / "features.csv").write_text("\n".join(lines) + "\n")
     labels = "".join(f"n{i},<b>{block}</b>,{i / 10}\n" for i, block in enumerate(data.y.tolist()))
     (folder / "labels.csv").write_text("id,block,score\n" + labels)
     fitted = topoter(
@@ -63,6 +64,20 @@ def test_a_column_of_times_is_no_weight(tmp_path):
     told = topoter(*arguments, "--time-column", 3, cwd=tmp_path)
     assert told.returncode == 0, told.stderr
     assert "weight" not in told.stderr
+
+
+def test_a_first_line_is_read_as_the_user_says(files, tmp_path):
+    rows = (files / "edges.csv").read_text().partition("\n")[2]
+    (tmp_path / "edges.csv.gz").write_bytes(gzip.compress(("a,b\n" + rows).encode()))
+    fit = ["fit", "edges.csv.gz", "--epochs", 1, "--channels", 4, "-o", "m.topoter", "--json"]
+    found = topoter(*fit, cwd=tmp_path)
+    assert json.loads(found.stdout)["nodes"] == 90
+    assert "with the header a, b" in found.stderr
+    assert "--no-header" in found.stderr
+    embed = ["embed", "m.topoter", "edges.csv.gz", "--no-header", "-o", "z.csv", "--json", "-q"]
+    assert json.loads(topoter(*embed, cwd=tmp_path).stdout)["nodes"] == 92
+    links = topoter("links", "m.topoter", "edges.csv.gz", "--header", "--top", 3, "-q", cwd=tmp_path)
+    assert links.returncode == 0, links.stderr
 
 
 def test_cluster(files, tmp_path):
@@ -116,7 +131,8 @@ def test_explore(files, tmp_path):
         (1, ["cluster", "none.parquet"], "none.parquet: no such file"),
         (1, ["cluster", "z.parquet", "-k", "999"], "90 different embeddings: too few for 999 clusters"),
         (2, ["cluster", "z.parquet", "-k", "2", "-o", "c.xls"], "unknown extension '.xls'"),
-        (1, ["cluster", "edges.csv"], "edges.csv does not hold embeddings"),
+        (1, ["cluster", "edges.csv"], "edges.csv does not hold embeddings: it has no column 'id'"),
+        (2, ["cluster", "z.parquet", "--seed", "-1"], "'--seed'"),
         (2, ["explore", "z.parquet", "--map", "umap"], "--map must be one of auto, tsne, pca. Got 'umap'"),
         (2, ["explore", "z.parquet", "--id-column", "id"], "give --labels too"),
         (2, ["explore", "z.parquet", "-o", "no/e.html"], "does not exist"),

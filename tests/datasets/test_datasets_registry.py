@@ -36,7 +36,7 @@ def test_unknown_name() -> None:
 )
 def test_wrong_loader_names_the_right_one(function: object, name: str, instead: str) -> None:
     assert callable(function)
-    with pytest.raises(UsageError, match=rf"use {instead}\('{name}'\)"):
+    with pytest.raises(UsageError, match=rf"in Python: {instead}\('{name}'\)"):
         function(name)
 
 

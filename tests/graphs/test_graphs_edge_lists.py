@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from reading_errors import error_of
 
-from topoter.errors import DataError, UsageError
 from topoter.graphs import read_graph
 
 
@@ -21,14 +21,6 @@ def write(path: Path, text: str) -> Path:
 
 def named_edges(data) -> list[tuple]:
     return [(data.node_ids[u], data.node_ids[v]) for u, v in data.edge_index.t().tolist()]
-
-
-def error_of(path: Path, **options) -> str:
-    with pytest.raises((DataError, UsageError)) as caught:
-        read_graph(path, **options)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message.replace(f"{path.parent}/", "")
 
 
 @pytest.mark.parametrize(
@@ -43,6 +35,7 @@ def error_of(path: Path, **options) -> str:
         ("e.csv", "source,target\r10,20\r20,30\r"),
         ("e.edges", "10|20\n20|30"),
         ("e.csv", "when,from,to\n5,10,20\n6,20,30\n"),
+        ("e.csv", ",a,b\n0,10,20\n1,20,30\n"),  # with the index that pandas writes
     ],
 )
 def test_text_forms_give_the_same_graph(tmp_path, name, text):
@@ -166,7 +159,7 @@ def test_errors_of_files_and_options(tmp_path):
     assert error_of(path, weight_column="wen") == "e.csv: Unknown column 'wen'. Did you mean 'when'?"
     assert error_of(path, delimiter=";").endswith("a single column was found. Delimiters tried: semicolon.")
     assert error_of(path, delimiter="::").startswith("The delimiter must be one character or one of comma, tab")
-    assert "give features= too" in error_of(path, id_column="u")
+    assert "give that too (--features, features= in Python)" in error_of(path, id_column="u")
     assert error_of(write(tmp_path / "h.txt", "1 2\n"), time_column="t").endswith("numbered from 1.")
     path = write(tmp_path / "t.csv", "u,v,t\n1,2,3\n1,2,soon\n")
     assert error_of(path, time_column="t") == "t.csv, line 3: time 'soon' is neither a number nor a date."

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 import torch
+from reading_errors import error_of
 
-from topoter.errors import DataError, UsageError
 from topoter.graphs import check_graph, read_graph
 
 
@@ -33,14 +33,6 @@ def table(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "f.csv"
     path.write_text(text)
     return path
-
-
-def error_of(path: Path, features: Path, **options) -> str:
-    with pytest.raises((DataError, UsageError)) as caught:
-        read_graph(path, features=features, **options)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message.replace(f"{path.parent}/", "")
 
 
 def test_numbers_booleans_and_categories(tmp_path, edges):
@@ -121,47 +113,51 @@ def test_arrays_in_node_order(tmp_path, numbered):
     ],
 )
 def test_errors_name_file_line_and_value(tmp_path, edges, text, message):
-    assert error_of(edges, table(tmp_path, text)) == message
+    assert error_of(edges, features=table(tmp_path, text)) == message
 
 
 def test_free_text_and_dates_are_refused_with_a_hint(tmp_path, edges):
     rows = "".join(f"n{i},some words {i}\n" for i in range(30))
-    message = error_of(edges, table(tmp_path, "id,bio\n" + rows))
+    message = error_of(edges, features=table(tmp_path, "id,bio\n" + rows))
     assert message.startswith("f.csv: column 'bio' holds text (30 distinct values, such as 'some words 0'): leave")
-    message = error_of(edges, table(tmp_path, "id,born\na,2020-01-01\n"))
+    message = error_of(edges, features=table(tmp_path, "id,born\na,2020-01-01\n"))
     assert message.startswith("f.csv: column 'born' is of type date32[day]: turn it into numbers")
-    message = error_of(edges, table(tmp_path, "id,v\na,1\n"), id_column="name")
+    message = error_of(edges, features=table(tmp_path, "id,v\na,1\n"), id_column="name")
     assert message == "f.csv: Unknown column 'name'. Known: id, v."
 
 
 def test_array_errors(tmp_path, edges, numbered):
     x = np.ones((3, 2))
     np.save(tmp_path / "x.npy", x[:2])
-    assert error_of(numbered, tmp_path / "x.npy") == (
+    assert error_of(numbered, features=tmp_path / "x.npy") == (
         "n.csv, line 3: node 2 does not exist: x.npy has 2 rows, so ids run from 0 to 1."
     )
     (tmp_path / "one.csv").write_text("1,2\n2,3\n")
     np.save(tmp_path / "x.npy", x)
-    assert error_of(tmp_path / "one.csv", tmp_path / "x.npy").endswith("The ids seem to start at 1: subtract 1.")
-    assert "the ids in e.csv must be row numbers from 0; found 'a'" in error_of(edges, tmp_path / "x.npy")
+    assert error_of(tmp_path / "one.csv", features=tmp_path / "x.npy").endswith(
+        "The ids seem to start at 1: subtract 1."
+    )
+    assert "the ids in e.csv must be row numbers from 0; found 'a'" in error_of(edges, features=tmp_path / "x.npy")
     x[1, 1] = np.nan
     np.save(tmp_path / "x.npy", x)
-    assert error_of(numbered, tmp_path / "x.npy") == ("x.npy, row 1, column 1 (from 0): nan is not a finite number.")
+    assert error_of(numbered, features=tmp_path / "x.npy") == (
+        "x.npy, row 1, column 1 (from 0): nan is not a finite number."
+    )
     scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_matrix(x))
-    assert error_of(numbered, tmp_path / "x.npz").startswith("x.npz, row 1, column 1 (from 0): nan")
+    assert error_of(numbered, features=tmp_path / "x.npz").startswith("x.npz, row 1, column 1 (from 0): nan")
     np.save(tmp_path / "x.npy", np.ones(3))
-    assert "must have the shape [num_nodes, num_features]. Got [3]" in error_of(numbered, tmp_path / "x.npy")
+    assert "must have the shape [num_nodes, num_features]. Got [3]" in error_of(numbered, features=tmp_path / "x.npy")
     np.save(tmp_path / "x.npy", np.array([["a"]]))
-    assert "not numbers" in error_of(numbered, tmp_path / "x.npy")
+    assert "not numbers" in error_of(numbered, features=tmp_path / "x.npy")
     np.save(tmp_path / "x.npy", np.array([[{}]]), allow_pickle=True)
-    assert error_of(numbered, tmp_path / "x.npy").startswith("x.npy is not an array of numbers: Object arrays")
+    assert error_of(numbered, features=tmp_path / "x.npy").startswith("x.npy is not an array of numbers: Object arrays")
     (tmp_path / "x.npy").write_bytes(b"")
-    assert error_of(numbered, tmp_path / "x.npy").startswith("x.npy is not an array of numbers")
+    assert error_of(numbered, features=tmp_path / "x.npy").startswith("x.npy is not an array of numbers")
     (tmp_path / "x.npz").write_bytes(b"PK\x03\x04 cut")
-    assert error_of(numbered, tmp_path / "x.npz").startswith("x.npz is not an array of numbers")
-    assert error_of(numbered, tmp_path / "no.npy") == "no.npy: no such file."
+    assert error_of(numbered, features=tmp_path / "x.npz").startswith("x.npz is not an array of numbers")
+    assert error_of(numbered, features=tmp_path / "no.npy") == "no.npy: no such file."
     np.savez(tmp_path / "two.npz", a=x, b=x)
-    assert error_of(numbered, tmp_path / "two.npz").endswith("it holds several (a, b). Name one of them x.")
+    assert error_of(numbered, features=tmp_path / "two.npz").endswith("it holds several (a, b). Name one of them x.")
 
 
 def test_drop_bad_drops_nodes_and_their_edges(tmp_path, edges, numbered):

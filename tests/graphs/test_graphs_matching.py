@@ -84,3 +84,14 @@ def test_what_differs_is_said(known, names, message):
     with pytest.raises(DataError) as caught:
         match_features(graph(names, [[0.0] * len(names)]), known, len(known))
     assert str(caught.value) == message
+
+
+def test_a_graph_without_features_fits_a_model_of_one_nameless_number_and_it_is_said(caplog):
+    data = graph(["log_degree", "constant"], [[0.7, 1.0], [0.0, 1.0]])
+    with caplog.at_level(logging.INFO, logger="topoter"):
+        matched = match_features(data, None, 1)
+    assert matched.x.tolist() == [[1.0], [1.0]]
+    assert "every node gets the number 1" in caplog.text
+    assert data.x.shape == (2, 2)
+    with pytest.raises(DataError, match="2 features per node; the model was fitted on 3"):
+        match_features(data, None, 3)

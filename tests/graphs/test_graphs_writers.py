@@ -13,6 +13,7 @@ import torch
 from topoter.errors import DataError, UsageError
 from topoter.graphs import atomic_write, read_embeddings, write_embeddings
 from topoter.graphs.formats import read_pt
+from topoter.graphs.writers import check_destination
 
 Z = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
 TEXT_IDS = ["007", "a,b", 'zü "q"']
@@ -79,6 +80,35 @@ def test_wrong_calls(tmp_path):
     (tmp_path / "z.ids.txt").write_text("1\n")
     with pytest.raises(DataError, match="there are 1 node ids for 3 embeddings"):
         read_embeddings(tmp_path / "z.npy")
+
+
+def test_files_that_hold_something_else_say_what(tmp_path):
+    for array, found in ((np.ones(3), r"float64 \[3\]"), (np.ones((3, 2), dtype=complex), r"complex128 \[3, 2\]")):
+        np.save(tmp_path / "z.npy", array)
+        with pytest.raises(DataError, match=rf"numbers \[N, F\] were expected, {found} found"):
+            read_embeddings(tmp_path / "z.npy")
+    np.save(tmp_path / "z.npy", np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(DataError, match="does not hold embeddings: it is no array of numbers"):
+        read_embeddings(tmp_path / "z.npy")
+    (tmp_path / "z.csv").write_text("source,target\na,b\n")
+    with pytest.raises(DataError, match="it has no column 'id', but source, target"):
+        read_embeddings(tmp_path / "z.csv")
+    (tmp_path / "z.csv").write_text("id,z0\na,1\nb,2\na,3\n")
+    with pytest.raises(DataError, match="node id 'a' stands there more than once"):
+        read_embeddings(tmp_path / "z.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(DataError, match=r"folder.csv is a folder, not a file"):
+        read_embeddings(tmp_path / "folder.csv")
+
+
+def test_a_place_is_tried_without_a_trace(tmp_path):
+    (tmp_path / "z.npy").write_text("old")
+    check_destination(tmp_path / "z.npy")
+    check_destination(tmp_path / "new.parquet", "columns")
+    assert [path.name for path in tmp_path.iterdir()] == ["z.npy"]
+    assert (tmp_path / "z.npy").read_text() == "old"
+    with pytest.raises(UsageError, match="does not exist"):
+        check_destination(tmp_path / "none" / "z.npy")
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):

@@ -26,7 +26,7 @@ from topoter.cli import (
     search,
 )
 from topoter.cli.output import error_line
-from topoter.errors import TopoterError
+from topoter.errors import BadRowError, TopoterError
 
 INTERRUPTED = 130
 # Typer may carry its own copy of click; the base of its errors is the same class either way.
@@ -69,7 +69,8 @@ def main() -> None:
         if code == INTERRUPTED:  # what Typer makes of Ctrl-C
             raise KeyboardInterrupt
     except TopoterError as error:
-        error_line(str(error))
+        hint = " Mend it, or leave such rows out with --drop-bad." if isinstance(error, BadRowError) else ""
+        error_line(f"{error}{hint}")
         code = error.exit_code
     except _CallError as error:
         error_line(error.format_message())
@@ -80,4 +81,7 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         sys.stderr.close()
         code = 0
+    except OSError as error:  # a folder where a file should be, no permission, a full disk
+        error_line(f"{error.filename}: {error.strerror}." if error.filename else str(error))
+        code = 1
     sys.exit(code if isinstance(code, int) else 0)

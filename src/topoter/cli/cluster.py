@@ -27,9 +27,10 @@ def run(
 ) -> None:
     """Group nodes by their embeddings (k-means) and say how well apart the groups are (silhouette)."""
     from topoter.graphs import read_embeddings
-    from topoter.graphs.node_tables import write_node_table
+    from topoter.graphs.node_tables import check_table_destination, write_node_table
     from topoter.tasks.clustering import best_clustering, cluster
 
+    check_table_destination(out_path)
     ids, z = read_embeddings(embeddings)
     tried = {clusters: cluster(z, clusters, seed=seed)} if clusters is not None else best_clustering(z, seed=seed)
     chosen, result = next(iter(tried.items()))

@@ -5,13 +5,19 @@ from __future__ import annotations
 import statistics
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from topoter.cli.output import Quiet, load_graph, load_graph_set, note, out, progress_bar, show_log, training_progress
+from topoter.cli.output import Quiet, make_folder, note, out, progress_bar, show_log, training_progress
+from topoter.cli.reading import load_graph, load_graph_set
 from topoter.errors import unknown_name
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from topoter.estimator import TopoTER
 
 METHODS = ("raw", "propagated", "random-init", "topoter")
 GRAPH_METHODS = ("degree-histogram", "random-init", "topoter")
@@ -28,6 +34,7 @@ def run(
     if task not in demos:
         raise unknown_name("task", task, demos)
     show_log(quiet)
+    make_folder(out_dir)
     demos[task](out_dir, seeds, quiet)
 
 
@@ -36,14 +43,10 @@ def _nodes(out_dir: Path, seeds: int, quiet: bool) -> None:
     from topoter.datasets.planetoid import CLASS_NAMES
     from topoter.estimator import TopoTER
     from topoter.experiments.recipes import load_recipe
-    from topoter.graphs import write_embeddings
-    from topoter.report.demo import write_demo_report
-    from topoter.report.embedding_map import project_2d
     from topoter.tasks import node_classification
 
     start = time.perf_counter()
     data = load_graph("embedded-cora", None, quiet)
-    out_dir.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     first: TopoTER | None = None
     for method in METHODS:
@@ -61,24 +64,17 @@ def _nodes(out_dir: Path, seeds: int, quiet: bool) -> None:
             scores.append(node_classification.score(embedding, data))
         rows.append(_row(method, scores, recipe.paper))
     assert first is not None
-    z = first.transform(data)
-    note("Drawing the map ...", quiet)
-    maps = {
-        "before training": project_2d(TopoTER(**_untrained(first)).fit_transform(data), seed=0),
-        "after training": project_2d(z, seed=0),
-    }
-    write_embeddings(out_dir / "embeddings.parquet", z, data.get("node_ids"))
-    first.save(out_dir / "model.topoter")
-    write_demo_report(
-        out_dir / "report.html",
+    _write(
+        out_dir,
+        first,
+        data,
+        start,
+        quiet,
         dataset="Cora",
         rows=rows,
-        history=first.history_,
-        z2d=maps,
         labels=data.y.numpy(),
         label_names=list(CLASS_NAMES["cora"]),
         parameters=load_recipe("node-classification", "topoter", "cora").parameters,
-        seconds=time.perf_counter() - start,
         commands=["topoter demo"],
     )
     _show("Cora", rows, seeds, out_dir)
@@ -89,13 +85,9 @@ def _graphs(out_dir: Path, seeds: int, quiet: bool) -> None:
     from topoter.estimator import TopoTER
     from topoter.experiments import experiment
     from topoter.experiments.experiment import Row
-    from topoter.graphs import write_embeddings
-    from topoter.report.demo import write_demo_report
-    from topoter.report.embedding_map import project_2d
 
     start = time.perf_counter()
     graphs = load_graph_set("mutag", None, quiet)
-    out_dir.mkdir(parents=True, exist_ok=True)
     chosen = experiment("graph-classification")
     plans = {method: chosen.runs(Row(method), "mutag", seeds) for method in GRAPH_METHODS}
     rows: list[dict[str, Any]] = []
@@ -112,36 +104,47 @@ def _graphs(out_dir: Path, seeds: int, quiet: bool) -> None:
     model = TopoTER(level="graph", **parameters, random_state=0)
     with training_progress("TopoTER, to be kept", model.epochs, quiet) as show:
         model.on_epoch = show
-        z = model.fit_transform(graphs)
-    write_embeddings(out_dir / "embeddings.parquet", z)
-    model.save(out_dir / "model.topoter")
-    write_demo_report(
-        out_dir / "report.html",
+        model.fit(graphs)
+    _write(
+        out_dir,
+        model,
+        graphs,
+        start,
+        quiet,
         dataset="MUTAG",
         rows=rows,
-        history=model.history_,
-        z2d={
-            "before training": project_2d(TopoTER(**_untrained(model)).fit_transform(graphs), seed=0),
-            "after training": project_2d(z, seed=0),
-        },
         labels=[int(graph.y) for graph in graphs],
         label_names=["not mutagenic", "mutagenic"],
         parameters=parameters,
-        seconds=time.perf_counter() - start,
         commands=["topoter demo --task graph"],
         level="graph",
     )
     _show("MUTAG", rows, seeds, out_dir)
 
 
+def _write(out_dir: Path, model: TopoTER, data: Data | list[Data], start: float, quiet: bool, **report: Any) -> None:
+    """Embeddings, model and report into one folder; the report's maps are of the encoder before and after training."""
+    from topoter.graphs import write_embeddings
+    from topoter.report.demo import write_demo_report
+    from topoter.report.embedding_map import project_2d
+
+    z = model.transform(data)
+    note("Drawing the map ...", quiet)
+    untrained = type(model)(**model.get_params() | {"epochs": 0, "on_epoch": None})
+    maps = {
+        "before training": project_2d(untrained.fit_transform(data), seed=0),
+        "after training": project_2d(z, seed=0),
+    }
+    write_embeddings(out_dir / "embeddings.parquet", z, None if isinstance(data, list) else data.get("node_ids"))
+    model.save(out_dir / "model.topoter")
+    seconds = time.perf_counter() - start
+    write_demo_report(out_dir / "report.html", history=model.history_, z2d=maps, seconds=seconds, **report)
+
+
 def _show(dataset: str, rows: list[dict[str, Any]], seeds: int, out_dir: Path) -> None:
     out.print(_table(dataset, rows, seeds))
     for what, name in (("Report", "report.html"), ("Embeddings", "embeddings.parquet"), ("Model", "model.topoter")):
         out.print(f"{what + ':':11} {out_dir / name}", soft_wrap=True)
-
-
-def _untrained(model: Any) -> dict[str, Any]:
-    return model.get_params() | {"epochs": 0, "on_epoch": None}
 
 
 def _row(method: str, scores: list[dict[str, Any]], paper: dict[str, float] | None) -> dict[str, Any]:

@@ -3,40 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from topoter.cli.fit import Delimiter, DropBad, Features, IdColumn, TimeColumn, WeightColumn
-from topoter.cli.output import (
-    DataRoot,
-    Device,
-    Json,
-    Quiet,
-    is_graph_set,
-    load_graph,
-    load_graph_set,
-    note,
-    out,
-    print_json,
-    show_log,
-)
+from topoter.cli.output import DataRoot, Device, Json, Quiet, note, out, print_json, show_log
+from topoter.cli.reading import Reading, is_graph_set, load_graph, load_graph_set, reads_files
 from topoter.errors import UsageError
 
 
+@reads_files
 def run(
     model: Annotated[Path, typer.Argument(help="A model that `topoter fit` wrote.")],
     graph: Annotated[str, typer.Argument(help="A dataset name or a file, also one the model has not seen.")],
+    *,
     out_path: Annotated[
         Path, typer.Option("--out", "-o", help="Where the embeddings go: .parquet, .csv, .npy, .pt or .tsv.")
     ] = Path("embeddings.parquet"),
-    features: Features = None,
+    reading: Reading,
     layout: Annotated[str, typer.Option(help="In parquet: one `list` column, or `columns` z0, z1, ...")] = "list",
-    id_column: IdColumn = None,
-    weight_column: WeightColumn = None,
-    time_column: TimeColumn = None,
-    delimiter: Delimiter = None,
-    drop_bad: DropBad = False,
     device: Device = "cpu",
     data_root: DataRoot = None,
     quiet: Quiet = False,
@@ -45,17 +30,11 @@ def run(
     """Embed a graph's nodes, or the graphs of a set, with a saved model."""
     from topoter.estimator import TopoTER
     from topoter.graphs import write_embeddings
+    from topoter.graphs.writers import check_destination
 
     show_log(quiet)
+    check_destination(out_path, layout)
     fitted = TopoTER.load(model, device=device)
-    reading: dict[str, Any] = {
-        "features": features,
-        "id_column": id_column,
-        "weight_column": weight_column,
-        "time_column": time_column,
-        "delimiter": delimiter,
-        "drop_bad": drop_bad,
-    }
     many = is_graph_set(graph, data_root)
     if many != (fitted.level == "graph"):
         kinds = ("a set of graphs", "one graph") if many else ("one graph", "a set of graphs")
@@ -64,9 +43,9 @@ def run(
         )
     if many:
         rows, ids = "graphs", None  # numbered from 0, in the order of the files
-        z = fitted.transform(load_graph_set(graph, data_root, quiet, **reading))
+        z = fitted.transform(load_graph_set(graph, data_root, quiet, reading=reading))
     else:
-        data = load_graph(graph, data_root, quiet, **reading)
+        data = load_graph(graph, data_root, quiet, reading=reading)
         rows, ids = "nodes", data.get("node_ids")
         z = fitted.transform(data)
     write_embeddings(out_path, z, ids, layout=layout)

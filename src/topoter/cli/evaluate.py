@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from topoter.cli.output import DataRoot, Json, Quiet, out, print_json, show_log
+from topoter.cli.output import DataRoot, Json, Quiet, Recipe, make_folder, out, print_json, show_log
 from topoter.errors import UsageError, unknown_name
 
 
@@ -17,7 +17,7 @@ def run(
     task: Annotated[str, typer.Argument(help="What to evaluate: node, graph, link or temporal.")],
     dataset: Annotated[str | None, typer.Option(help="A dataset name (else the first of the paper's table).")] = None,
     method: Annotated[str, typer.Option(help="topoter, or a method of the task's table.")] = "topoter",
-    recipe: Annotated[str | None, typer.Option(help="best (ours) or paper.")] = None,
+    recipe: Recipe = None,
     protocol: Annotated[
         str | None,
         typer.Option(help="node: validation, paper (selects on test); temporal: held-out-pairs, next-snapshot."),
@@ -49,6 +49,8 @@ def run(
     runs = chosen.runs(Row(method, recipe, protocol), dataset, seeds)
     if epochs is not None and "epochs" in runs[0].parameters:
         runs = [replace(run, variation={**run.variation, "epochs": epochs}) for run in runs]
+    if out_dir is not None:
+        make_folder(out_dir)
     start = time.perf_counter()
     bench, found = Bench(out_dir, data_root), []
     with run_bars(runs, out_dir, jobs=1, quiet=quiet) as watcher:

@@ -10,6 +10,7 @@ import typer
 
 from topoter.cli.cluster import Embeddings
 from topoter.cli.output import Json, Quiet, Seed, note, out, print_json
+from topoter.cli.reading import DropBad, Header
 from topoter.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def run(
     map_: Annotated[str, typer.Option("--map", help="auto (t-SNE up to 5,000 nodes, else PCA), tsne or pca.")] = "auto",
     count: Annotated[int, typer.Option("--neighbors", "-k", help="Similar nodes listed for each.")] = 10,
     id_column: Annotated[str | None, typer.Option(help="The id column of the labels (else the first).")] = None,
-    drop_bad: Annotated[bool, typer.Option("--drop-bad", help="Go on without bad rows, and count them.")] = False,
+    header: Header = None,
+    drop_bad: DropBad = False,
     seed: Seed = 0,
     quiet: Quiet = False,
     json: Json = False,
@@ -63,10 +65,10 @@ def run(
         if labels is not None:
             table = read_node_table(labels, id_column=id_column, drop_bad=drop_bad)
             columns = table.for_nodes(ids)
-            notes += [text for text in table.notes if "no row" in text or "no node" in text or "Dropped" in text]
+            notes += _worth_telling(table.notes)
         neighbors = None
         if graph is not None:
-            neighbors, said = _graph_neighbors(graph, ids, drop_bad)
+            neighbors, said = _graph_neighbors(graph, ids, header, drop_bad)
             notes += said
         note(f"Similar nodes of {len(z):,} ...", quiet)
         similar = nearest(z, count)
@@ -91,13 +93,13 @@ def run(
     out.print(str(out_path), soft_wrap=True)
 
 
-def _graph_neighbors(path: Path, ids: Any, drop_bad: bool) -> tuple[GraphNeighbors, list[str]]:
+def _graph_neighbors(path: Path, ids: Any, header: bool | None, drop_bad: bool) -> tuple[GraphNeighbors, list[str]]:
     """Edges between the nodes of the embeddings; those to other nodes are left out and counted."""
     from topoter.graphs import read_graph
     from topoter.graphs.ids import arrow_ids, positions, same_type
     from topoter.report.explorer import GraphNeighbors
 
-    data, _ = read_graph(path, drop_bad=drop_bad)
+    data, said = read_graph(path, header=header, drop_bad=drop_bad)
     theirs, ours = same_type(arrow_ids(data.node_ids), arrow_ids(ids))
     edge_index = positions(theirs, ours)[data.edge_index.numpy()]
     known = (edge_index >= 0).all(axis=0)
@@ -107,5 +109,13 @@ def _graph_neighbors(path: Path, ids: Any, drop_bad: bool) -> tuple[GraphNeighbo
             f"(ids {theirs[0].as_py()!r} here, {ours[0].as_py()!r} there)."
         )
     left_out = int((~known).sum())
-    notes = [f"{path}: {left_out:,} edges to nodes without an embedding are left out."] if left_out else []
+    notes = _worth_telling(said)
+    if left_out:
+        notes.append(f"{path}: {left_out:,} edges to nodes without an embedding are left out.")
     return GraphNeighbors.from_edges(edge_index[:, known], len(ours)), notes
+
+
+def _worth_telling(notes: list[str]) -> list[str]:
+    """What a reader of the page should know: what is missing, and a first line that may have been misread."""
+    told = ("no row", "no node", "Dropped", "stand nowhere else", "stand further down")
+    return [text for text in notes if any(words in text for words in told)]

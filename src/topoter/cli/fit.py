@@ -13,12 +13,9 @@ from topoter.cli.output import (
     Device,
     Json,
     Quiet,
+    Recipe,
     Seed,
     describe,
-    is_graph_set,
-    load_graph,
-    load_graph_set,
-    load_over_time,
     note,
     out,
     print_json,
@@ -26,27 +23,23 @@ from topoter.cli.output import (
     stop_on_interrupt,
     training_progress,
 )
-
-Features = Annotated[Path | None, typer.Option(help="Node features: csv, tsv, parquet (with ids), npy, npz.")]
-IdColumn = Annotated[str | None, typer.Option(help="The id column of the features (else the first).")]
-WeightColumn = Annotated[str | None, typer.Option(help="The edge list's column of weights.")]
-TimeColumn = Annotated[str | None, typer.Option(help="The edge list's column of times (else time, timestamp or t).")]
-Delimiter = Annotated[str | None, typer.Option(help="The edge list's delimiter (else detected).")]
-DropBad = Annotated[bool, typer.Option("--drop-bad", help="Go on without bad rows, and count them.")]
+from topoter.cli.reading import Reading, is_graph_set, load_graph, load_graph_set, load_over_time, reads_files
 
 
+@reads_files
 def run(
     graph: Annotated[
         str | None,
         typer.Argument(help="A dataset name, a file (edge list, parquet, npz, GraphML, pt) or a TU folder."),
     ] = None,
+    *,
     out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")] = Path("model.topoter"),
     snapshots: Annotated[
         str | None,
         typer.Option(help="In place of GRAPH, one over time: an edge list with a time column, a folder, a dataset."),
     ] = None,
-    features: Features = None,
-    recipe: Annotated[str, typer.Option(help="Start from this recipe: best or paper.")] = "best",
+    reading: Reading,
+    recipe: Recipe = None,
     encoder: Annotated[str | None, typer.Option(help="sgc, gcn or gin.")] = None,
     order: Annotated[int | None, typer.Option(help="Hops an SGC layer aggregates (k).")] = None,
     channels: Annotated[int | None, typer.Option(help="Width of the embedding (F).")] = None,
@@ -58,11 +51,6 @@ def run(
     batch_size: Annotated[int | None, typer.Option(help="Of a set of graphs: how many a step takes.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted fit.")] = False,
     save_seconds: Annotated[float, typer.Option(help="Keep the state for --resume this often.")] = 5.0,
-    id_column: IdColumn = None,
-    weight_column: WeightColumn = None,
-    time_column: TimeColumn = None,
-    delimiter: Delimiter = None,
-    drop_bad: DropBad = False,
     seed: Seed = 0,
     device: Device = "cpu",
     data_root: DataRoot = None,
@@ -78,11 +66,11 @@ def run(
     show_log(quiet)
     if (graph is None) == (snapshots is None):
         raise UsageError("Give one graph to fit on: a GRAPH, or --snapshots with one over time.")
-    if snapshots is not None and (features or id_column or weight_column):
-        raise UsageError("--snapshots takes no features and no weights: every node gets the number 1, as in the paper.")
     with atomic_write(out_path) as temporary:  # find out now, not after training, that it cannot be written
         temporary.unlink()
         many = graph is not None and is_graph_set(graph, data_root)
+        if not many and (pooling is not None or batch_size is not None):
+            raise UsageError("--pooling and --batch-size go with a set of graphs.")
         parameters = _parameters(
             "temporal-links" if graph is None else "graph-classification" if many else "node-classification",
             graph or snapshots or "",
@@ -102,25 +90,15 @@ def run(
         data: Any
         batches: Iterable[Any]
         if graph is None:
-            data, times = load_over_time(
-                snapshots or "", data_root, time_column=time_column, delimiter=delimiter, drop_bad=drop_bad
-            )
+            data, times = load_over_time(snapshots or "", data_root, reading)
             state, transitions = model.start_snapshots(times, data.x)
             batches = transitions
             note(f"{len(times)} snapshots of {data.num_nodes:,} nodes, {len(transitions)} transitions.", quiet)
         else:
-            reading: dict[str, Any] = {
-                "features": features,
-                "id_column": id_column,
-                "weight_column": weight_column,
-                "time_column": time_column,
-                "delimiter": delimiter,
-                "drop_bad": drop_bad,
-            }
             data = (
-                load_graph_set(graph, data_root, quiet, **reading)
+                load_graph_set(graph, data_root, quiet, reading)
                 if many
-                else load_graph(graph, data_root, quiet, seed, **reading)
+                else load_graph(graph, data_root, quiet, seed, reading)
             )
             state, batches = model.start(data)
         if str(model.cleaning_):
@@ -166,7 +144,7 @@ def run(
         out.print(str(out_path), soft_wrap=True)
 
 
-def _parameters(experiment: str, graph: str, recipe: str, **given: Any) -> dict[str, Any]:
+def _parameters(experiment: str, graph: str, recipe: str | None, **given: Any) -> dict[str, Any]:
     """The recipe of the dataset (or the default one), with what the user said put over it."""
     from topoter.experiments.recipes import load_recipe
 

@@ -7,32 +7,18 @@ from typing import Annotated
 
 import typer
 
-from topoter.cli.fit import Delimiter, DropBad, Features, IdColumn, WeightColumn
-from topoter.cli.output import (
-    DataRoot,
-    Device,
-    Json,
-    Quiet,
-    Seed,
-    load_graph,
-    note,
-    out,
-    print_json,
-    progress_bar,
-    show_log,
-)
+from topoter.cli.output import DataRoot, Device, Json, Quiet, Seed, note, out, print_json, progress_bar, show_log
+from topoter.cli.reading import Reading, load_graph, reads_files
 
 
+@reads_files
 def run(
     model: Annotated[Path, typer.Argument(help="A model that `topoter fit` wrote.")],
     graph: Annotated[str, typer.Argument(help="A dataset name or a file, also one the model has not seen.")],
+    *,
     top: Annotated[int, typer.Option(help="How many pairs.")] = 100,
     out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the ranking goes, a .csv.")] = Path("links.csv"),
-    features: Features = None,
-    id_column: IdColumn = None,
-    weight_column: WeightColumn = None,
-    delimiter: Delimiter = None,
-    drop_bad: DropBad = False,
+    reading: Reading,
     seed: Seed = 0,
     device: Device = "cpu",
     data_root: DataRoot = None,
@@ -42,23 +28,17 @@ def run(
     """Rank the pairs of nodes that are not connected and most likely should be."""
     from topoter.errors import UsageError
     from topoter.estimator import TopoTER
-    from topoter.graphs import atomic_write
+    from topoter.graphs.atomic import atomic_write, check_writable
     from topoter.tasks.link_ranking import rank_links
 
     show_log(quiet)
     if out_path.suffix.lower() != ".csv":
         raise UsageError(f"The ranking is written as .csv. Got {out_path} instead.")
+    if top < 1:
+        raise UsageError(f"--top must be at least 1. Got {top} instead.")
+    check_writable(out_path)
     fitted = TopoTER.load(model, device=device)
-    data = load_graph(
-        graph,
-        data_root,
-        quiet,
-        features=features,
-        id_column=id_column,
-        weight_column=weight_column,
-        delimiter=delimiter,
-        drop_bad=drop_bad,
-    )
+    data = load_graph(graph, data_root, quiet, reading=reading)
     with atomic_write(out_path) as temporary:
         with progress_bar(quiet) as progress:
             task = progress.add_task("scoring pairs", total=None, text="") if progress else None

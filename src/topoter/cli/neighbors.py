@@ -13,7 +13,7 @@ from rich.text import Text
 
 from topoter.cli.cluster import Embeddings
 from topoter.cli.output import Json, Quiet, note, out, print_json
-from topoter.errors import UsageError
+from topoter.errors import DataError, UsageError
 
 
 def run(
@@ -30,12 +30,16 @@ def run(
 ) -> None:
     """Find the nearest neighbours of nodes by the cosine of their embeddings."""
     from topoter.graphs import read_embeddings
-    from topoter.graphs.node_tables import write_node_table
+    from topoter.graphs.node_tables import check_table_destination, write_node_table
     from topoter.tasks.neighbors import nearest
 
     if not nodes and out_path is None:
         raise UsageError("Which nodes? Give their ids, or --out FILE for the neighbours of all nodes.")
+    if out_path is not None:
+        check_table_destination(out_path)
     ids, z = read_embeddings(embeddings)
+    if len(z) == 1:
+        raise DataError(f"{embeddings} holds a single embedding: it has no neighbours.")
     rows = _rows(ids, nodes) if nodes else np.arange(len(z))
     found, similarity = nearest(z, count, rows)
     names = np.asarray(ids)

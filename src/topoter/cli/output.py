@@ -1,4 +1,4 @@
-"""What every command shares: where text goes, progress bars, and how a graph is found by name or path."""
+"""What every command shares: where text goes, progress bars, and stopping on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -18,12 +18,9 @@ from rich.logging import RichHandler
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from topoter.errors import TopoterError, UsageError
+from topoter.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from torch import Tensor
-    from torch_geometric.data import Data
-
     from topoter.training import EpochRecord
 
 out = Console(highlight=False)
@@ -36,7 +33,18 @@ DataRoot = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
+
+
+def _known_recipe(name: str | None) -> str | None:
+    if name not in (None, "best", "paper"):
+        raise unknown_name("recipe", str(name), ("best", "paper"))
+    return name
+
+
+Recipe = Annotated[
+    str | None, typer.Option(callback=_known_recipe, help="Which recipe to start from: best (ours) or paper.")
+]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps.")]
 
 
@@ -55,92 +63,25 @@ def print_json(content: Any) -> None:
     sys.stdout.write(json.dumps(content, indent=1) + "\n")
 
 
+def make_folder(path: Path) -> None:
+    """A folder for results, found out to be writable before anything is computed."""
+    from topoter.graphs.atomic import check_writable
+
+    if path.is_file():
+        raise UsageError(f"Cannot write into the folder {path}: it is a file.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        check_writable(path / "results")
+    except OSError as error:
+        raise UsageError(f"Cannot write into the folder {path}: {error.strerror or error}.") from error
+
+
 def show_log(quiet: bool) -> None:
     """Let the library's own remarks (compiling a kernel, say) appear on stderr."""
     logger = logging.getLogger("topoter")
     if not logger.handlers:
         logger.addHandler(RichHandler(console=err, show_time=False, show_path=False, show_level=False))
     logger.setLevel(logging.WARNING if quiet else logging.INFO)
-
-
-def load_graph(name_or_path: str, data_root: Path | None, quiet: bool, seed: int = 0, **reading: Any) -> Data:
-    """A user's file if there is one of that name, else a named dataset."""
-    from topoter import datasets
-    from topoter.graphs import check_graph, read_graph
-
-    given = {key: value for key, value in reading.items() if value}
-    if Path(name_or_path).exists():
-        data, notes = read_graph(name_or_path, **given)
-        for text in notes:
-            note(text, quiet)
-    else:
-        _check_is_name(name_or_path)
-        data = datasets.load(name_or_path, data_root=data_root, seed=seed)
-        if given:
-            options = ", ".join(f"--{key.replace('_', '-')}" for key in given)
-            raise typer.BadParameter(f"{options} go with a file, not with the dataset {name_or_path!r}.")
-    check_graph(data)
-    return data
-
-
-def load_over_time(name_or_path: str, data_root: Path | None, **reading: Any) -> tuple[Data, list[Tensor]]:
-    """A graph at several times, from a user's files or a named dataset: all of it as one graph, and the edges of each.
-
-    The one graph has a `time` per edge, and the number 1 as every node's feature.
-    """
-    import torch
-    from torch_geometric.data import Data
-
-    from topoter import datasets
-    from topoter.graphs import read_snapshots
-
-    if Path(name_or_path).exists():
-        found, ids = read_snapshots(name_or_path, **reading)
-        edges = [edge_index for _, edge_index in found]
-        node_ids = list(ids)
-    elif any(mark in name_or_path for mark in "/\\."):
-        raise TopoterError(f"There is no file {name_or_path}.")
-    else:
-        snapshots = datasets.load_snapshots(name_or_path, data_root=data_root)
-        edges, node_ids = snapshots.edges, snapshots.node_names
-    time = torch.repeat_interleave(torch.tensor([edge_index.size(1) for edge_index in edges]))
-    data = Data(x=torch.ones(len(node_ids), 1), edge_index=torch.cat(edges, dim=1), time=time, node_ids=node_ids)
-    return data, edges
-
-
-def is_graph_set(name_or_path: str, data_root: Path | None) -> bool:
-    """Whether it stands for many graphs: a dataset of that kind, or a user's folder in the TU format."""
-    from topoter.datasets import dataset_kind
-    from topoter.datasets.tu import tu_folder
-
-    path = Path(name_or_path)
-    if path.exists():
-        return path.is_dir() and tu_folder(path) is not None
-    _check_is_name(name_or_path)
-    return dataset_kind(name_or_path, data_root) == "graphs"
-
-
-def _check_is_name(name_or_path: str) -> None:
-    """Raise if what does not exist looks like a file, and so is no dataset with a typing error."""
-    if any(mark in name_or_path for mark in "/\\."):
-        raise TopoterError(f"There is no file {name_or_path}.")
-
-
-def load_graph_set(name_or_path: str, data_root: Path | None, quiet: bool, **reading: Any) -> list[Data]:
-    """A user's folder in the TU format if there is one of that name, else a named dataset."""
-    from topoter.datasets import load_graphs
-    from topoter.datasets.tu import read_tu, tu_folder
-    from topoter.graph_sets import read_graph_set
-
-    given = [f"--{key.replace('_', '-')}" for key, value in reading.items() if value]
-    if given:
-        raise UsageError(f"{', '.join(given)} go with the file of one graph, not with the set {name_or_path!r}.")
-    path = Path(name_or_path)
-    found = tu_folder(path) if path.is_dir() else None
-    graphs = read_graph_set(read_tu(*found) if found else load_graphs(name_or_path, data_root))
-    nodes = sum(graph.num_nodes for graph in graphs)
-    note(f"{name_or_path}: {len(graphs):,} graphs with {nodes:,} nodes.", quiet)
-    return graphs
 
 
 class _EpochColumn(ProgressColumn):

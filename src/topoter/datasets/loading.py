@@ -74,12 +74,13 @@ def _resolve(name: str, kind: str, data_root: str | Path | None) -> Dataset:
     """The dataset of a name, which must be of the kind that the caller loads."""
     dataset = resolve(name, files.given_root(data_root) or files.user_cache())
     if dataset.kind != kind:
-        what, loader = {
+        kinds = {
             "node": ("one graph", "load"),
             "graphs": ("a set of graphs", "load_graphs"),
-            "temporal": ("a temporal graph", "load_snapshots"),
-        }[dataset.kind]
-        raise UsageError(f"The dataset {name!r} is {what}: use {loader}({name!r}).")
+            "temporal": ("a graph over time", "load_snapshots"),
+        }
+        what, loader = kinds[dataset.kind]
+        raise UsageError(f"The dataset {name!r} is {what}, not {kinds[kind][0]} (in Python: {loader}({name!r})).")
     return dataset
 
 

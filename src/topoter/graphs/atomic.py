@@ -40,3 +40,16 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise DataError(f"Cannot write {path}: {error.strerror or error}.") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise as `atomic_write` would if a file cannot be made there; what stands there stays."""
+    try:
+        with atomic_write(path):
+            raise _OnlyTried
+    except _OnlyTried:
+        pass
+
+
+class _OnlyTried(Exception):
+    pass

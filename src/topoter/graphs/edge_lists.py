@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from topoter.errors import DataError, UsageError
+from topoter.graphs.headers import EDGES, settle
 from topoter.graphs.ids import positions, same_type, sorted_unique
 from topoter.graphs.raw import RawGraph, bad_weight, bad_weights, keep_good
-from topoter.graphs.tables import Table, missing_ids, mostly_numbers, read_ids, to_float
+from topoter.graphs.sniffing import END_NAMES
+from topoter.graphs.tables import Table, missing_ids, mostly_numbers, open_table, read_ids, to_float
+from topoter.graphs.text import TextTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Looked for in a header, in this order; otherwise the first two columns are the ends of an edge.
-END_NAMES = [("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2")]
 WEIGHT_NAMES = ("weight", "w")
+
+
+def open_edges(
+    *paths: Path,
+    weight_column: str | None = None,
+    time_column: str | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    drop_bad: bool = False,
+) -> list[Table]:
+    """Open edge lists, with it decided for each whether its first line is a header or an edge."""
+    asked = [weight_column, time_column]
+    tables = [
+        open_table(path, delimiter=delimiter, header=header, asked_columns=asked, drop_bad=drop_bad) for path in paths
+    ]
+    ends = [[table.names.index(name) for name in _ends(table, weight_column, time_column)] for table in tables]
+    # Files of one folder are decided together; where their columns differ, nothing can be learned from one for another.
+    if all(places == ends[0] for places in ends):
+        return settle(tables, ends[0], EDGES)
+    return [settled for table, places in zip(tables, ends) for settled in settle([table], places, EDGES)]
 
 
 def read_edges(
@@ -74,6 +96,10 @@ def _ends(table: Table, weight_column: str | None, time_column: str | None) -> t
         if source in by_lower and target in by_lower:
             return by_lower[source], by_lower[target]
     free = [name for name in table.names if name not in (weight_column, time_column)]
+    if isinstance(table, TextTable) and table.header:
+        # A column without a name beside two that have one is the index that pandas writes.
+        named = [name for name in free if name in table.first]
+        free = named if len(named) >= 2 else free
     if len(free) < 2:
         raise UsageError(f"{table.path}: two columns of node ids are needed; found {', '.join(free) or 'none'}.")
     return free[0], free[1]

@@ -15,9 +15,10 @@ from torch import Tensor
 from topoter.errors import DataError
 from topoter.graphs.checks import finite_rows, first_bad_value
 from topoter.graphs.encoding import encode_columns
+from topoter.graphs.headers import open_node_table
 from topoter.graphs.matrices import as_matrix, select_rows
 from topoter.graphs.raw import keep_good
-from topoter.graphs.tables import missing_ids, open_table, read_ids
+from topoter.graphs.tables import unique_ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,7 +82,7 @@ def structural_features(edge_index: np.ndarray, num_nodes: int) -> Tensor:
 
 
 def _read_feature_table(path: Path, id_column: str | None, drop_bad: bool) -> Features:
-    table = open_table(path, delimiter=None, asked_columns=[id_column], drop_bad=drop_bad)
+    table = open_node_table(path, id_column, drop_bad)
     notes = list(table.notes)
     name = id_column or table.names[0]
     if id_column is None:
@@ -92,21 +93,7 @@ def _read_feature_table(path: Path, id_column: str | None, drop_bad: bool) -> Fe
     arrow = table.read(table.names)
     if table.ragged:
         notes.append(f"Dropped {table.ragged:,} lines of {path} with the wrong number of columns.")
-    ids = read_ids(table, arrow, [name])[0]
-    keep = keep_good(
-        missing_ids(ids),
-        lambda row: f"{table.where(row)}: no node id in column {name!r}.",
-        drop_bad,
-        notes,
-        f"rows of {path} without an id",
-    )
-    keep &= keep_good(
-        _repeated(ids) & keep,
-        lambda row: f"{table.where(row)}: node id {ids[row].as_py()!r} stands here a second time.",
-        drop_bad,
-        notes,
-        f"rows of {path} with an id seen before",
-    )
+    ids, keep = unique_ids(table, arrow, name, drop_bad, notes)
     x, names, good = encode_columns(table, arrow, columns, drop_bad, notes)
     keep &= good
     rows = np.flatnonzero(keep)
@@ -114,16 +101,6 @@ def _read_feature_table(path: Path, id_column: str | None, drop_bad: bool) -> Fe
     if not len(rows):
         raise DataError(f"{path} is empty: no usable row is left.")
     return Features(str(path), torch.from_numpy(x[rows]), names, ids, rows, len(keep), notes)
-
-
-def _repeated(ids: pa.ChunkedArray) -> np.ndarray:
-    """True from the second time an id appears."""
-    import pyarrow.compute as pc
-
-    codes = ids.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
-    repeated = np.ones(len(codes), dtype=bool)
-    repeated[np.unique(codes, return_index=True)[1]] = False
-    return repeated & ~pc.is_null(ids).to_numpy()
 
 
 def _read_npy(file: IO[bytes]) -> Any:

@@ -27,9 +27,8 @@ def read_npz(path: Path) -> RawGraph:
         with path.open("rb") as file:  # opened here, because NumPy leaves a damaged file open
             matrix = scipy.sparse.load_npz(file)
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"{path} is not a SciPy sparse matrix (scipy.sparse.save_npz writes one): {_first_line(error)}"
-        ) from error
+        reason = _first_line(error).replace(f"The file <_io.BufferedReader name={str(path)!r}>", "it")
+        raise DataError(f"{path} is not a SciPy sparse matrix (scipy.sparse.save_npz writes one): {reason}") from error
     return from_scipy(matrix, str(path))
 
 
@@ -69,8 +68,8 @@ def read_pt(path: Path) -> Data:
         with safe:
             data = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a hostile or damaged file fails in many ways, all of them its own fault
-        reason = str(error).partition("WeightsUnpickler error: ")[2] or str(error) or type(error).__name__
-        reason = reason.splitlines()[0].partition(" Please use")[0]
+        reason = str(error).partition("WeightsUnpickler error: ")[2].partition("\n")[0].partition("Please use")[0]
+        reason = reason.strip() or "it is damaged, or no file of torch.save"
         raise DataError(f"{path} cannot be loaded safely as a PyG graph: {reason}") from None
     if isinstance(data, dict) and "edge_index" in data:  # what data.to_dict() gives
         data = Data.from_dict(data)

@@ -27,6 +27,12 @@ def match_features(data: Data, known: Sequence[str] | None, count: int) -> Data:
     (`colour=red`, while other colours are there) becomes a column of zeros, as one-hot encoding means it.
     """
     names = data.get("feature_names")
+    if known is None and count == 1 and names == STRUCTURAL_NAMES:
+        # A model of snapshots, whose nodes have nothing but the number 1, and a graph that came without features too.
+        _logger.info("The model was fitted on a single feature and the graph has none: every node gets the number 1.")
+        data = copy.copy(data)
+        data.x, data.feature_names = torch.ones(data.num_nodes, 1), None
+        return data
     if names is None or known is None:
         if data.x.size(1) != count:
             raise DataError(f"The graph has {data.x.size(1)} features per node; the model was fitted on {count}.")

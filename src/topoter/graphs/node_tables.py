@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topoter.errors import DataError, UsageError
-from topoter.graphs.atomic import atomic_write
+from topoter.graphs.atomic import atomic_write, check_writable
+from topoter.graphs.headers import open_node_table
 from topoter.graphs.ids import NodeIds, arrow_ids, positions, same_type
-from topoter.graphs.raw import keep_good
-from topoter.graphs.tables import missing_ids, open_table, read_ids
+from topoter.graphs.tables import unique_ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,29 +51,12 @@ class NodeTable:
 def read_node_table(path: str | os.PathLike[str], *, id_column: str | None = None, drop_bad: bool = False) -> NodeTable:
     """Read labels or anything else about nodes: CSV, TSV, blanks, gzip or parquet, ids in the first column."""
     path = Path(path)
-    table = open_table(path, delimiter=None, asked_columns=[id_column], drop_bad=drop_bad)
+    table = open_node_table(path, id_column, drop_bad)
     notes = list(table.notes)
     name = id_column or table.names[0]
     columns = [column for column in table.names if column != name]
     arrow = table.read(table.names)
-    ids = read_ids(table, arrow, [name])[0]
-    keep = keep_good(
-        missing_ids(ids),
-        lambda row: f"{table.where(row)}: no node id in column {name!r}.",
-        drop_bad,
-        notes,
-        f"rows of {path} without an id",
-    )
-    repeated = np.ones(len(ids), dtype=bool)
-    codes = ids.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
-    repeated[np.unique(codes, return_index=True)[1]] = False
-    keep &= keep_good(
-        repeated & keep,
-        lambda row: f"{table.where(row)}: node id {ids[row].as_py()!r} stands here a second time.",
-        drop_bad,
-        notes,
-        f"rows of {path} with an id seen before",
-    )
+    ids, keep = unique_ids(table, arrow, name, drop_bad, notes)
     rows = np.flatnonzero(keep)
     return NodeTable(path, ids.take(rows), {column: arrow[column].take(rows) for column in columns}, notes)
 
@@ -83,12 +66,17 @@ def write_node_table(path: str | os.PathLike[str], columns: Mapping[str, Any]) -
     import pyarrow as pa
 
     path = Path(path)
-    writer = TABLE_WRITERS.get(path.suffix.lower())
-    if writer is None:
-        raise UsageError(f"{path}: unknown extension {path.suffix!r} for a table. Known: {', '.join(TABLE_WRITERS)}.")
+    check_table_destination(path)
     table = pa.table({name: pa.array(values) for name, values in columns.items()})
     with atomic_write(path) as temporary:
-        writer(table, temporary)
+        TABLE_WRITERS[path.suffix.lower()](table, temporary)
+
+
+def check_table_destination(path: Path) -> None:
+    """Raise if a table cannot be written there: to be asked before what it holds is computed."""
+    if path.suffix.lower() not in TABLE_WRITERS:
+        raise UsageError(f"{path}: unknown extension {path.suffix!r} for a table. Known: {', '.join(TABLE_WRITERS)}.")
+    check_writable(path)
 
 
 def _write_csv(table: pa.Table, path: Path) -> None:

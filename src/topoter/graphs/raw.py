@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from topoter.errors import DataError
+from topoter.errors import BadRowError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +43,7 @@ def keep_good(
     if not bad.any():
         return ~bad
     if not drop_bad:
-        raise DataError(message(int(bad.argmax())))
+        raise BadRowError(message(int(bad.argmax())))
     notes.append(f"Dropped {int(bad.sum()):,} {dropped}.")
     return ~bad
 
@@ -55,6 +55,8 @@ def bad_weights(weight: np.ndarray) -> np.ndarray:
 
 def bad_weight(where: str, value: object) -> str:
     """One wording for an edge weight that cannot be used."""
+    if value is None:
+        return f"{where}: the edge has no weight."
     return f"{where}: edge weight {value!r} is not a finite number >= 0."
 
 

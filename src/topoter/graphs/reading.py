@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from topoter.errors import DataError, UsageError
 from topoter.graphs.assembly import assemble
 from topoter.graphs.checks import check_graph
-from topoter.graphs.edge_lists import read_edges
+from topoter.graphs.edge_lists import open_edges, read_edges
 from topoter.graphs.features import STRUCTURAL_NOTE, Features, read_features
 from topoter.graphs.formats import GRAPH_FORMATS, read_pt
 from topoter.graphs.objects import as_data, pyg_edges
-from topoter.graphs.tables import open_table
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -29,6 +28,7 @@ def read_graph(
     weight_column: str | None = None,
     time_column: str | None = None,
     delimiter: str | None = None,
+    header: bool | None = None,
     drop_bad: bool = False,
 ) -> tuple[Data, list[str]]:
     """Read a graph from a file; returns it and notes on what was assumed, dropped and counted.
@@ -40,14 +40,15 @@ def read_graph(
     `features`: a table with ids (`id_column`, or the first column), or `.npy` / `.npz` with rows in node
     order; None gives structural features. The nodes are in the order of the features if those are given, else
     in ascending order of their ids. Edges are kept as given: neither made symmetric nor deduplicated.
-    `delimiter` is that of the edge list; the features' is always detected. `drop_bad` drops bad rows and
+    `delimiter` and `header` (whether the first line names the columns) are those of an edge list in text; None
+    finds them out, and a note says what was found. The features' are always found out. `drop_bad` drops bad rows and
     edges, with counts in the notes, instead of stopping at the first.
     """
     path = Path(path)
     if not path.is_file():
         raise DataError(f"{path} is a folder, not a file." if path.is_dir() else f"{path}: no such file.")
     if id_column is not None and features is None:
-        raise UsageError("id_column names the column of ids in the features table: give features= too.")
+        raise UsageError("The id column is one of the features table: give that too (--features, features= in Python).")
     # Features first: what is wrong with the smaller file is said before the larger one is read.
     table: Features | None = None
     if features is not None:
@@ -63,9 +64,9 @@ def read_graph(
     elif suffix in GRAPH_FORMATS:
         raw = GRAPH_FORMATS[suffix](path)
     else:
-        asked = [weight_column, time_column]
-        edges = open_table(path, delimiter=delimiter, asked_columns=asked, drop_bad=drop_bad)
-        raw = read_edges(edges, weight_column=weight_column, time_column=time_column, drop_bad=drop_bad)
+        columns = {"weight_column": weight_column, "time_column": time_column}
+        (edges,) = open_edges(path, **columns, delimiter=delimiter, header=header, drop_bad=drop_bad)
+        raw = read_edges(edges, **columns, drop_bad=drop_bad)
     data, notes = assemble(raw, table, drop_bad)
     with _naming(path):
         check_graph(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Sequence
@@ -14,14 +15,14 @@ import torch
 from torch import Tensor
 
 from topoter.errors import DataError, UsageError
-from topoter.graphs.edge_lists import read_edges
+from topoter.graphs.edge_lists import open_edges, read_edges
 from topoter.graphs.ids import NodeIds, positions, same_type, sorted_unique, user_ids
-from topoter.graphs.tables import open_table
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 TIME_NAMES = ("time", "timestamp", "t")
+_logger = logging.getLogger(__name__)
 Time: TypeAlias = "int | float | str"
 
 
@@ -30,20 +31,22 @@ def read_snapshots(
     *,
     time_column: str | None = None,
     delimiter: str | None = None,
+    header: bool | None = None,
     drop_bad: bool = False,
 ) -> tuple[list[tuple[Time, Tensor]], NodeIds]:
     """Read a temporal graph: a list of (time, edge_index [2, E_t]) in order of time, and the node ids.
 
     `path`: an edge list with a time column (`time_column`, or one named time, timestamp or t), one snapshot
     for each distinct time; or a folder of edge lists, one snapshot for each file, ordered and named by file
-    name (day2 before day10). Nodes are in ascending order of their ids.
+    name (day2 before day10). Nodes are in ascending order of their ids. `delimiter`, `header` and `drop_bad` are
+    those of `read_graph`; what was found out about the files is logged.
     """
     path = Path(path)
     if path.is_dir():
         if time_column is not None:
             raise UsageError(f"{path} is a folder, one file for each time: time_column does not apply.")
-        return _from_folder(path, delimiter, drop_bad)
-    return _from_file(path, time_column, delimiter, drop_bad)
+        return _from_folder(path, delimiter, header, drop_bad)
+    return _from_file(path, time_column, delimiter, header, drop_bad)
 
 
 def aligned(snapshots: Sequence[Any], x: Any = None) -> list[Data]:
@@ -72,15 +75,15 @@ def aligned(snapshots: Sequence[Any], x: Any = None) -> list[Data]:
 
 
 def _from_file(
-    path: Path, time_column: str | None, delimiter: str | None, drop_bad: bool
+    path: Path, time_column: str | None, delimiter: str | None, header: bool | None, drop_bad: bool
 ) -> tuple[list[tuple[Time, Tensor]], NodeIds]:
-    asked = [time_column] if time_column else []
-    table = open_table(path, delimiter=delimiter, asked_columns=asked, drop_bad=drop_bad)
+    (table,) = open_edges(path, time_column=time_column, delimiter=delimiter, header=header, drop_bad=drop_bad)
     if time_column is None:
         time_column = next((name for name in table.names if name.lower() in TIME_NAMES), None)
         if time_column is None:
             raise UsageError(f"{path}: which column is the time? Give time_column= ({', '.join(table.names)}).")
     raw = read_edges(table, time_column=time_column, drop_bad=drop_bad)
+    _log(raw.notes)
     assert raw.time is not None
     order = np.argsort(raw.time, kind="stable")
     times, starts = np.unique(raw.time[order], return_index=True)
@@ -91,15 +94,16 @@ def _from_file(
     return snapshots, user_ids(raw.node_ids)
 
 
-def _from_folder(folder: Path, delimiter: str | None, drop_bad: bool) -> tuple[list[tuple[Time, Tensor]], NodeIds]:
+def _from_folder(
+    folder: Path, delimiter: str | None, header: bool | None, drop_bad: bool
+) -> tuple[list[tuple[Time, Tensor]], NodeIds]:
     files = [file for file in folder.iterdir() if file.is_file() and not file.name.startswith(".")]
     if not files:
         raise DataError(f"{folder} holds no files of edges.")
     files.sort(key=_natural)
-    graphs = [
-        read_edges(open_table(file, delimiter=delimiter, asked_columns=[], drop_bad=drop_bad), drop_bad=drop_bad)
-        for file in files
-    ]
+    tables = open_edges(*files, delimiter=delimiter, header=header, drop_bad=drop_bad)
+    graphs = [read_edges(table, drop_bad=drop_bad) for table in tables]
+    _log([note for graph in graphs for note in graph.notes], files)
     ids = same_type(*(graph.node_ids for graph in graphs))
     union = sorted_unique(*ids)
     snapshots: list[tuple[Time, Tensor]] = [
@@ -107,6 +111,16 @@ def _from_folder(folder: Path, delimiter: str | None, drop_bad: bool) -> tuple[l
         for file, own, graph in zip(files, ids, graphs)
     ]
     return snapshots, user_ids(union)
+
+
+def _log(notes: list[str], files: Sequence[Path] = ()) -> None:
+    """Log each note once; of what is the same in many files, the first file's."""
+    said = set()
+    for note in notes:
+        text = next((note.removeprefix(str(file)) for file in files if note.startswith(str(file))), note)
+        if text not in said:
+            _logger.info(note)
+        said.add(text)
 
 
 def _natural(file: Path) -> list[tuple[int, int, str]]:

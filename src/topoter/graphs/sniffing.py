@@ -10,7 +10,10 @@ from topoter.errors import DataError, UsageError
 
 # In the order they are tried. A space stands for any run of blanks and tabs.
 DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "pipe": "|", "space": " "}
+# Looked for in a header, in this order; otherwise the first two columns are the ends of an edge.
+END_NAMES = [("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2")]
 HEADER_WORDS = {"id", "node", "source", "target", "src", "dst", "from", "to", "weight", "time", "timestamp"}
+MISSING = {"na", "n/a", "null", "none", "-", "?"}  # in the first row of a column of numbers, no name of it
 
 
 def split(line: str, delimiter: str) -> list[str]:
@@ -48,19 +51,32 @@ def usual_width(rows: list[list[str]]) -> int:
     return Counter(len(row) for row in rows).most_common(1)[0][0]
 
 
-def is_header(rows: list[list[str]], asked: set[str]) -> bool:
-    """Whether the first row names columns: a usual or an asked-for name, or words above numbers."""
+def is_header(rows: list[list[str]], asked: set[str]) -> tuple[bool, bool]:
+    """Whether the first row names columns, and whether that is sure or the whole file should be asked."""
     first, others = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
-    words = [value for value in first if not _is_number(value)]
-    if any(word in asked or word.lower() in HEADER_WORDS for word in words):
-        return True
-    # Names above numbers: no number in the first line, and a column of nothing but numbers below it.
-    if len(words) < len(first) or not others:
-        return False
-    return any(all(_is_number(row[column]) for row in others) for column in range(len(first)))
+    columns = range(len(first))
+    lower = {value.lower() for value in first}
+    ends = any(lower.issuperset(pair) for pair in END_NAMES)
+    if asked.intersection(first) or (ends and lower & HEADER_WORDS):
+        return True, True
+    words = [not is_number(value) for value in first]
+    if all(words) and any(
+        first[column].lower() not in MISSING and all(is_number(row[column]) for row in others)
+        for column in columns
+        if others
+    ):
+        return True, True  # names above numbers
+    if first == [str(column) for column in columns] and others:
+        # Numbers above words: the names that pandas gives columns without any.
+        return not any(is_number(value) for row in others for value in row), True
+    if ends or lower & HEADER_WORDS:
+        return True, False  # and yet, among words, `time` and `u` may be nodes
+    # A number is no name; and who asks for a column by its number says that the columns have no names.
+    return False, not all(words) or any(name.isdigit() for name in asked)
 
 
-def _is_number(value: str) -> bool:
+def is_number(value: str) -> bool:
+    """Whether a field holds a number, NaN and infinity among them."""
     try:
         float(value)
     except ValueError:

@@ -11,6 +11,7 @@ import numpy as np
 
 from topoter.errors import DataError, UsageError, unknown_name
 from topoter.graphs.ids import text_ids
+from topoter.graphs.raw import keep_good
 from topoter.graphs.text import open_text_table
 
 if TYPE_CHECKING:
@@ -24,11 +25,13 @@ class Table(Protocol):
 
     path: Path
     header: bool
-    notes: list[str]
     ragged: int
 
     @property
     def names(self) -> list[str]: ...
+
+    @property
+    def notes(self) -> list[str]: ...
 
     def read(self, columns: Sequence[str], as_text: Iterable[str] = ()) -> pa.Table: ...
 
@@ -76,7 +79,7 @@ class ArrowTable:
         return f"{self.path}, row {row}"
 
 
-def _open_parquet(path: Path, _delimiter: str | None, _asked: Iterable[str | None], _drop: bool) -> Table:
+def _open_parquet(path: Path) -> Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -91,14 +94,20 @@ def _open_parquet(path: Path, _delimiter: str | None, _asked: Iterable[str | Non
     return ArrowTable(path, table)
 
 
-_Opener = Callable[[Path, "str | None", "Iterable[str | None]", bool], Table]
-TABLE_FORMATS: dict[str, _Opener] = {".parquet": _open_parquet, ".pq": _open_parquet}
+TABLE_FORMATS: dict[str, Callable[[Path], Table]] = {".parquet": _open_parquet, ".pq": _open_parquet}
 
 
-def open_table(path: Path, *, delimiter: str | None, asked_columns: Iterable[str | None], drop_bad: bool) -> Table:
+def open_table(
+    path: Path,
+    *,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    asked_columns: Iterable[str | None],
+    drop_bad: bool,
+) -> Table:
     """Open a table by its extension; what is not parquet is taken for delimited text."""
-    opener = TABLE_FORMATS.get(path.suffix.lower(), open_text_table)
-    table = opener(path, delimiter, asked_columns, drop_bad)
+    opener = TABLE_FORMATS.get(path.suffix.lower())
+    table = opener(path) if opener else open_text_table(path, delimiter, header, asked_columns, drop_bad)
     for name in asked_columns:
         if name is not None and name not in table.names:
             error = unknown_name("column", name, table.names)
@@ -134,6 +143,31 @@ def missing_ids(column: pa.ChunkedArray) -> np.ndarray:
     if pa.types.is_string(column.type):
         missing = pc.or_(missing, pc.fill_null(pc.equal(column, ""), True))
     return missing.to_numpy()
+
+
+def unique_ids(
+    table: Table, arrow: pa.Table, name: str, drop_bad: bool, notes: list[str]
+) -> tuple[pa.ChunkedArray, np.ndarray]:
+    """The ids of a table with one row per node, and which rows have one that did not stand there before."""
+    ids = read_ids(table, arrow, [name])[0]
+    keep = keep_good(
+        missing_ids(ids),
+        lambda row: f"{table.where(row)}: no node id in column {name!r}.",
+        drop_bad,
+        notes,
+        f"rows of {table.path} without an id",
+    )
+    codes = ids.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
+    repeated = np.ones(len(codes), dtype=bool)
+    repeated[np.unique(codes, return_index=True)[1]] = False
+    keep &= keep_good(
+        repeated & keep,
+        lambda row: f"{table.where(row)}: node id {ids[row].as_py()!r} stands here a second time.",
+        drop_bad,
+        notes,
+        f"rows of {table.path} with an id seen before",
+    )
+    return ids, keep
 
 
 def is_numeric(kind: pa.DataType) -> bool:

@@ -8,11 +8,11 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from topoter.errors import DataError
+from topoter.errors import BadRowError, DataError
 from topoter.graphs.sniffing import DELIMITERS, choose_delimiter, is_header, split, usual_width
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ BINARY_KINDS = {
     b"PK\x03\x04": "a zip archive: a .npz, .pt or .xlsx under another name?",
 }
 _SAMPLE = 50  # lines that decide on delimiter and header
+_BLANK_LINES = re.compile(rb"(?:[ \t\r]*\n)*")
+_SOMETHING = re.compile(rb"\S")
 
 
 def open_binary(path: Path) -> IO[bytes]:
@@ -60,7 +62,7 @@ def load_text(path: Path) -> bytes:
             line = text.count(b"\n", 0, error.start) + 1
             raise DataError(
                 f"{path}, line {line}: byte 0x{text[error.start]:02x} is not UTF-8 text "
-                "(a binary file, or one in another encoding)."
+                "(a binary file, or one in another encoding: save it as UTF-8)."
             ) from None
     if not text or text.isspace():
         raise DataError(f"{path} is empty.")
@@ -72,13 +74,49 @@ class TextTable:
     """A delimited text file, sniffed but not yet parsed."""
 
     path: Path
-    text: bytes  # the data rows: no comments, no header
+    text: bytes  # the rows and, if there is one, the header; no comments
     delimiter: str
-    header: bool
-    names: list[str]
+    sample: list[list[str]]  # the first rows, split: all of the usual width
+    header: bool  # whether the first line names the columns
+    sure: bool  # whether the first lines tell that, or the whole file should be asked
     drop_bad: bool
-    notes: list[str] = field(default_factory=list)
+    comments: int = 0  # how many lines of them there were
+    reason: str = ""  # what a user should know about the header
     ragged: int = 0  # rows with the wrong number of columns, dropped by the last read()
+
+    @property
+    def first(self) -> list[str]:
+        """The fields of the first line."""
+        return self.sample[0]
+
+    @property
+    def names(self) -> list[str]:
+        """From the header; what has no name there is numbered from 1."""
+        numbers = [str(number) for number in range(1, len(self.first) + 1)]
+        return [name or number for name, number in zip(self.first, numbers)] if self.header else numbers
+
+    @property
+    def notes(self) -> list[str]:
+        """What was found out about the file."""
+        kind = next((name for name, value in DELIMITERS.items() if value == self.delimiter), repr(self.delimiter))
+        header = f"with the header {', '.join(self.names[:6])}" if self.header else "without a header line"
+        why = f": {self.reason}" if self.reason else ""
+        notes = [f"{self.path}: {kind} separated, {len(self.first)} columns, {header}{why}."]
+        if self.comments:
+            notes.append(f"{self.path}: skipped {self.comments:,} comment lines (they start with #).")
+        return notes
+
+    def reread(self, header: bool, reason: str = "") -> TextTable:
+        """The same file, its first line taken for a header or not."""
+        table = replace(self, header=header, sure=True, reason=reason)
+        if header:
+            repeated = [name for name, count in Counter(table.names).items() if count > 1]
+            if repeated:
+                raise DataError(f"{self.path}: the header names the column {repeated[0]!r} twice.")
+            end = self.text.find(b"\n")
+            if end < 0 or not _SOMETHING.search(self.text, end):
+                raise DataError(f"{self.path} is empty: it holds a header but no rows.")
+        return table
 
     def read(self, columns: Sequence[str], as_text: Iterable[str] = ()) -> pa.Table:
         """Parse some columns; types are inferred except for those to be left as text."""
@@ -95,7 +133,7 @@ class TextTable:
             table = pacsv.read_csv(
                 pa.BufferReader(self.text),
                 # Large blocks: a row of a wide table must fit into one.
-                read_options=pacsv.ReadOptions(column_names=self.names, block_size=1 << 25),
+                read_options=pacsv.ReadOptions(column_names=self.names, skip_rows=int(self.header), block_size=1 << 25),
                 parse_options=pacsv.ParseOptions(delimiter=self.delimiter, invalid_row_handler=on_ragged),
                 convert_options=pacsv.ConvertOptions(
                     include_columns=list(columns), column_types={name: pa.string() for name in as_text}
@@ -135,42 +173,39 @@ class TextTable:
         for number, line in self._data_lines():
             found = len(split(line, self.delimiter))
             if found != expected:
-                shown = line if len(line) <= 60 else line[:57] + "..."
-                return DataError(
-                    f"{self.path}, line {number}: {found} columns where {expected} were expected: {shown!r}."
-                )
+                problem = f"{found} columns where {expected} were expected: {shortened(line)!r}"
+                return BadRowError(f"{self.path}, line {number}: {problem}.")
         return DataError(f"{self.path}: {str(error).splitlines()[0]}")
 
 
 def open_text_table(
-    path: Path, delimiter: str | None, asked_columns: Iterable[str | None], drop_bad: bool
+    path: Path, delimiter: str | None, header: bool | None, asked_columns: Iterable[str | None], drop_bad: bool
 ) -> TextTable:
     """Load a text file and find out its delimiter, its number of columns and whether it has a header."""
     text, comments = _without_comments(load_text(path))
-    sample = [line for line in _first_lines(text) if line.strip()]
-    if not sample:
+    lines = [line for line in _first_lines(text) if line.strip()]
+    if not lines:
         raise DataError(f"{path} is empty: it holds comments only.")
-    char = choose_delimiter(path, sample, delimiter)
-    rows = [split(line, char) for line in sample]
+    char = choose_delimiter(path, lines, delimiter)
+    rows = [split(line, char) for line in lines]
     width = usual_width(rows)
-    header = len(rows[0]) == width and is_header(rows, {name for name in asked_columns if name})
-    names = [str(number) for number in range(1, width + 1)]
-    if header:
-        names = [name or number for name, number in zip(rows[0], names)]
-        repeated = [name for name, count in Counter(names).items() if count > 1]
-        if repeated:
-            raise DataError(f"{path}: the header names the column {repeated[0]!r} twice.")
-        text = text.lstrip(b"\r\n \t").partition(b"\n")[2]
-        if not text or text.isspace():
-            raise DataError(f"{path} is empty: it holds a header but no rows.")
-    if char == " ":
-        text = _single_blanks(text)
-    kind = next((name for name, value in DELIMITERS.items() if value == char), repr(char))
-    has_header = f"with the header {', '.join(names[:6])}" if header else "without a header line"
-    notes = [f"{path}: {kind} separated, {width} columns, {has_header}."]
-    if comments:
-        notes.append(f"{path}: skipped {comments:,} comment lines (they start with #).")
-    return TextTable(path, text, char, header, names, drop_bad, notes)
+    sure = True
+    if len(rows[0]) != width:
+        if header:
+            raise DataError(f"{path}: the header has {len(rows[0])} columns, the rows below it {width}.")
+        header = False  # a bad row, of which reading will tell the line
+    if header is None:
+        header, sure = is_header(rows, {name for name in asked_columns if name})
+    text = _single_blanks(text) if char == " " else text
+    text = text[_BLANK_LINES.match(text).end() :]  # type: ignore[union-attr]
+    sample = [row for row in rows if len(row) == width]
+    table = TextTable(path, text, char, sample, header, sure, drop_bad, comments)
+    return table.reread(header) if sure else table
+
+
+def shortened(line: str) -> str:
+    """A line as a message can show it."""
+    return line if len(line) <= 60 else line[:57] + "..."
 
 
 def _without_comments(text: bytes) -> tuple[bytes, int]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from topoter.errors import DataError, UsageError, invalid_parameter
-from topoter.graphs.atomic import atomic_write
+from topoter.graphs.atomic import atomic_write, check_writable
 from topoter.graphs.ids import NodeIds, arrow_ids, text_ids, user_ids
 
 if TYPE_CHECKING:
@@ -33,18 +33,23 @@ def write_embeddings(
     `node_ids` default to 0, 1, 2, ...
     """
     path = Path(path)
-    writer = EMBEDDING_WRITERS.get(path.suffix.lower())
-    if writer is None:
-        raise _unknown_extension(path, EMBEDDING_WRITERS)
-    if layout not in PARQUET_LAYOUTS:
-        raise invalid_parameter("layout", "write_embeddings", f"one of {', '.join(PARQUET_LAYOUTS)}", layout)
+    check_destination(path, layout)
     array = np.ascontiguousarray(z.detach().cpu().numpy() if isinstance(z, Tensor) else z)
     if array.ndim != 2 or not np.issubdtype(array.dtype, np.number):
         raise UsageError(f"Embeddings must be numbers [N, F]. Got {array.dtype} {list(array.shape)} instead.")
     ids = arrow_ids(np.arange(len(array)) if node_ids is None else node_ids)
     if len(ids) != len(array):
         raise UsageError(f"There are {len(ids):,} node ids for {len(array):,} embeddings.")
-    writer(path, array.astype(np.float32, copy=False), ids, layout)
+    EMBEDDING_WRITERS[path.suffix.lower()](path, array.astype(np.float32, copy=False), ids, layout)
+
+
+def check_destination(path: Path, layout: str = "list") -> None:
+    """Raise if embeddings cannot be written there in that form: to be asked before they are computed."""
+    if path.suffix.lower() not in EMBEDDING_WRITERS:
+        raise _unknown_extension(path, EMBEDDING_WRITERS)
+    if layout not in PARQUET_LAYOUTS:
+        raise invalid_parameter("layout", "write_embeddings", f"one of {', '.join(PARQUET_LAYOUTS)}", layout)
+    check_writable(path)
 
 
 def read_embeddings(path: str | os.PathLike[str]) -> tuple[NodeIds, np.ndarray]:
@@ -57,15 +62,23 @@ def read_embeddings(path: str | os.PathLike[str]) -> tuple[NodeIds, np.ndarray]:
     if reader is None:
         raise _unknown_extension(path, EMBEDDING_READERS)
     if not path.is_file():
-        raise DataError(f"{path}: no such file.")
+        raise DataError(f"{path} is a folder, not a file." if path.is_dir() else f"{path}: no such file.")
     try:
         ids, z = reader(path)
     except (ValueError, OSError, EOFError, KeyError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{path} does not hold embeddings: {str(error).splitlines()[0]}") from error
+        reason = str(error).splitlines()[0]
+        reason = "it is no array of numbers" if "pickle" in reason else reason  # no advice to load it unsafely
+        raise DataError(f"{path} does not hold embeddings: {reason}") from error
+    if z.ndim != 2 or not np.isrealobj(z) or not np.issubdtype(z.dtype, np.number):
+        raise DataError(
+            f"{path} does not hold embeddings: numbers [N, F] were expected, {z.dtype} {list(z.shape)} found."
+        )
     if len(ids) != len(z):
         raise DataError(f"{path}: there are {len(ids):,} node ids for {len(z):,} embeddings.")
+    if len(ids.unique()) != len(ids):
+        twice = ids.value_counts()
+        first = next(item["values"].as_py() for item in twice if item["counts"].as_py() > 1)
+        raise DataError(f"{path}: node id {first!r} stands there more than once.")
     return user_ids(ids), z
 
 
@@ -144,7 +157,7 @@ def _read_parquet(path: Path) -> tuple[Any, np.ndarray]:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    table = pq.read_table(path).combine_chunks()
+    table = _with_ids(pq.read_table(path).combine_chunks())
     ids = arrow_ids(table["id"].to_numpy()) if len(table) else table["id"]
     if "embedding" in table.column_names:
         values = pc.list_flatten(table["embedding"]).to_numpy()
@@ -156,14 +169,20 @@ def _read_csv(path: Path) -> tuple[Any, np.ndarray]:
     import pyarrow as pa
     import pyarrow.csv as pacsv
 
-    table = pacsv.read_csv(path, convert_options=pacsv.ConvertOptions(column_types={"id": pa.string()}))
+    table = _with_ids(pacsv.read_csv(path, convert_options=pacsv.ConvertOptions(column_types={"id": pa.string()})))
     return text_ids(table["id"]).combine_chunks(), _stack(table)
+
+
+def _with_ids(table: pa.Table) -> pa.Table:
+    if "id" not in table.column_names:
+        raise ValueError(f"it has no column 'id', but {', '.join(table.column_names[:5])}")
+    return table
 
 
 def _stack(table: pa.Table) -> np.ndarray:
     columns = [name for name in table.column_names if name != "id"]
     if not columns:
-        raise DataError("no columns but the id")
+        raise ValueError("it has no columns but the ids")
     return np.stack([table[name].to_numpy() for name in columns], axis=1).astype(np.float32)
 
 

@@ -114,19 +114,6 @@ function explorer(holder) {
 
   const radius = () => Math.min(9, Math.min(4.5, Math.max(1.6, 170 / Math.sqrt(count))) * Math.pow(view.zoom, .35));
 
-  function path(context, shape, x, y, r) {
-    if (shape === 1) context.rect(x - r, y - r, 2 * r, 2 * r);
-    else if (shape === 2) {
-      context.moveTo(x, y - 1.3 * r);
-      context.lineTo(x + 1.2 * r, y + r);
-      context.lineTo(x - 1.2 * r, y + r);
-      context.closePath();
-    } else {
-      context.moveTo(x + r, y);
-      context.arc(x, y, r, 0, 2 * Math.PI);
-    }
-  }
-
   const painter = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
 
   // A colour as the number that stands for it in an image's memory.
@@ -140,7 +127,7 @@ function explorer(holder) {
   function stamp(shape, r, half, stride) {
     const size = 2 * half + 1;
     painter.canvas.width = painter.canvas.height = size; // which also clears it
-    path(painter, shape, half + .5, half + .5, r);
+    dot(painter, shape, half + .5, half + .5, r);
     painter.fill();
     const alpha = painter.getImageData(0, 0, size, size).data, offsets = [], covered = [];
     for (let at = 0; at < size * size; at++) {

@@ -3,6 +3,20 @@
 const GRID = 4095;
 const MARGIN = 14;
 
+// A group's shape around (x, y): circle, square or triangle. The explorer draws its dots with it too.
+function dot(context, shape, x, y, r) {
+  if (shape === 1) context.rect(x - r, y - r, 2 * r, 2 * r);
+  else if (shape === 2) {
+    context.moveTo(x, y - 1.3 * r);
+    context.lineTo(x + 1.2 * r, y + r);
+    context.lineTo(x - 1.2 * r, y + r);
+    context.closePath();
+  } else {
+    context.moveTo(x + r, y);
+    context.arc(x, y, r, 0, 2 * Math.PI);
+  }
+}
+
 function scatter(holder) {
   const data = readData(holder);
   const buttons = [...holder.querySelectorAll(".toggles button")];
@@ -18,19 +32,6 @@ function scatter(holder) {
     const size = panel.size - 2 * MARGIN; // remembered: asking the page for every point is slow
     return [MARGIN + panel.xs[index] / GRID * size, MARGIN + panel.ys[index] / GRID * size];
   };
-
-  function dot(context, shape, x, y, r) {
-    if (shape === 1) context.rect(x - r, y - r, 2 * r, 2 * r);
-    else if (shape === 2) {
-      context.moveTo(x, y - 1.3 * r);
-      context.lineTo(x + 1.2 * r, y + r);
-      context.lineTo(x - 1.2 * r, y + r);
-      context.closePath();
-    } else {
-      context.moveTo(x + r, y);
-      context.arc(x, y, r, 0, 2 * Math.PI);
-    }
-  }
 
   function draw(panel) {
     const { canvas, box } = panel;

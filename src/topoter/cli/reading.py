@@ -1,0 +1,175 @@
+"""How a command gets its graph: the options for reading a user's files, and graphs by path or by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from topoter.cli.output import note
+from topoter.errors import DataError, TopoterError, UsageError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch_geometric.data import Data
+
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether the edge list's first line names its columns (else found out)."),
+]
+DropBad = Annotated[bool, typer.Option("--drop-bad", help="Go on without bad rows, and count them.")]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are to be read. Each field is an option of every command that `reads_files`."""
+
+    features: Annotated[Path | None, typer.Option(help="Node features: csv, tsv, parquet (with ids), npy, npz.")] = None
+    id_column: Annotated[str | None, typer.Option(help="The id column of the features (else the first).")] = None
+    weight_column: Annotated[str | None, typer.Option(help="The edge list's column of weights.")] = None
+    time_column: Annotated[
+        str | None, typer.Option(help="The edge list's column of times (of snapshots: else time, timestamp or t).")
+    ] = None
+    delimiter: Annotated[str | None, typer.Option(help="The edge list's delimiter (else detected).")] = None
+    header: Header = None
+    drop_bad: DropBad = False
+
+    def given(self) -> dict[str, Any]:
+        """What the user asked for, by the names that `read_graph` and the command line share."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value != type(self).__dict__[name]}
+
+    def refuse(self, reason: str, *, allowed: tuple[str, ...] = ()) -> None:
+        """Raise if the user asked for anything else than what is allowed; `reason` says why it cannot be had."""
+        options = [
+            f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
+            for name, value in self.given().items()
+            if name not in allowed
+        ]
+        if options:
+            raise UsageError(f"{', '.join(options)}: {reason}")
+
+
+def reads_files(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command one option for each field of `Reading`, in the place of its parameter `reading`.
+
+    Typer makes options of a function's parameters only; so several commands would have to repeat them all.
+    """
+    hints = get_type_hints(Reading, include_extras=True)
+    options = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+        )
+        for field in fields(Reading)
+    ]
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        reading = Reading(**{option.name: values.pop(option.name) for option in options})
+        command(**values, reading=reading)
+
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        if parameter.name == "reading":
+            parameters += options
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def load_graph(
+    name_or_path: str, data_root: Path | None, quiet: bool, seed: int = 0, reading: Reading | None = None
+) -> Data:
+    """A user's file if there is one of that name, else a named dataset."""
+    from topoter import datasets
+    from topoter.graphs import check_graph, read_graph
+
+    reading = reading or Reading()
+    path = Path(name_or_path)
+    if path.is_dir():
+        raise DataError(
+            f"{path} is a folder, and holds no set of graphs in the TU format (no file like NAME_A.txt). "
+            "Files of edges, one for each time, go with `topoter fit --snapshots`."
+        )
+    if path.exists():
+        data, notes = read_graph(name_or_path, **reading.given())
+        for text in notes:
+            note(text, quiet)
+    else:
+        _check_is_name(name_or_path)
+        data = datasets.load(name_or_path, data_root=data_root, seed=seed)
+        reading.refuse(f"this goes with a file, not with the dataset {name_or_path!r}.")
+    check_graph(data)
+    return data
+
+
+def load_over_time(name_or_path: str, data_root: Path | None, reading: Reading) -> tuple[Data, list[Tensor]]:
+    """A graph at several times, from a user's files or a named dataset: all of it as one graph, and the edges of each.
+
+    The one graph has a `time` per edge, and the number 1 as every node's feature.
+    """
+    import torch
+    from torch_geometric.data import Data
+
+    from topoter import datasets
+    from topoter.graphs import read_snapshots
+
+    reading.refuse(
+        "--snapshots takes no features and no weights: every node gets the number 1, as in the paper.",
+        allowed=("time_column", "delimiter", "header", "drop_bad"),
+    )
+    if Path(name_or_path).exists():
+        found, ids = read_snapshots(name_or_path, **reading.given())
+        edges = [edge_index for _, edge_index in found]
+        node_ids = list(ids)
+    else:
+        _check_is_name(name_or_path)
+        reading.refuse(f"this goes with a file, not with the dataset {name_or_path!r}.")
+        snapshots = datasets.load_snapshots(name_or_path, data_root=data_root)
+        edges, node_ids = snapshots.edges, snapshots.node_names
+    time = torch.repeat_interleave(torch.tensor([edge_index.size(1) for edge_index in edges]))
+    data = Data(x=torch.ones(len(node_ids), 1), edge_index=torch.cat(edges, dim=1), time=time, node_ids=node_ids)
+    return data, edges
+
+
+def is_graph_set(name_or_path: str, data_root: Path | None) -> bool:
+    """Whether it stands for many graphs: a dataset of that kind, or a user's folder in the TU format."""
+    from topoter.datasets import dataset_kind
+    from topoter.datasets.tu import tu_folder
+
+    path = Path(name_or_path)
+    if path.exists():
+        return path.is_dir() and tu_folder(path) is not None
+    _check_is_name(name_or_path)
+    return dataset_kind(name_or_path, data_root) == "graphs"
+
+
+def load_graph_set(
+    name_or_path: str, data_root: Path | None, quiet: bool, reading: Reading | None = None
+) -> list[Data]:
+    """A user's folder in the TU format if there is one of that name, else a named dataset."""
+    from topoter.datasets import load_graphs
+    from topoter.datasets.tu import read_tu, tu_folder
+    from topoter.graph_sets import read_graph_set
+
+    if reading is not None:
+        reading.refuse(f"this goes with the file of one graph, not with the set {name_or_path!r}.")
+    path = Path(name_or_path)
+    found = tu_folder(path) if path.is_dir() else None
+    graphs = read_graph_set(read_tu(*found) if found else load_graphs(name_or_path, data_root))
+    nodes = sum(graph.num_nodes for graph in graphs)
+    note(f"{name_or_path}: {len(graphs):,} graphs with {nodes:,} nodes.", quiet)
+    return graphs
+
+
+def _check_is_name(name_or_path: str) -> None:
+    """Raise if what does not exist looks like a file, and so is no dataset with a typing error."""
+    if any(mark in name_or_path for mark in "/\\."):
+        raise TopoterError(f"There is no file {name_or_path}.")
