@@ -118,10 +118,11 @@ def tables(result: dict[str, Any]) -> str:
         times = " | ".join(f"{row[f'{way}_cpu_ms']:.1f}" for way in ("compiled", "embedding_bag"))
         lines.append(f"| {row['graph']} | {row['channels']} | {row['threads']} | {times} |")
     lines += ["", "### Growth", "", "Block models of mean degree 10, F = 64.", ""]
-    lines += ["| nodes | edges | CPU s / epoch | wall s / epoch | peak MB |", "|---|---|---|---|---|"]
+    lines += ["| nodes | edges | CPU s / epoch | wall s / epoch | peak MB | sampler |", "|---|---|---|---|---|---|"]
     for row in result["growth"]:
         lines.append(
-            f"| {row['nodes']:,} | {row['edges']:,} | {row['cpu_s']:.3f} | {row['wall_s']:.3f} | {row['peak_mb']:.0f} |"
+            f"| {row['nodes']:,} | {row['edges']:,} | {row['cpu_s']:.3f} | {row['wall_s']:.3f} | {row['peak_mb']:.0f} "
+            f"| {row['sampler_share']:.0%} |"
         )
     lines += [
         "",

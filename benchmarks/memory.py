@@ -42,7 +42,7 @@ def step_memory(name: str, dataset: str, channels: int) -> dict[str, Any]:
 
 def growth(num_nodes: int, channels: int, epochs: int) -> dict[str, Any]:
     """Seconds per epoch and peak memory on a block model of mean degree 10."""
-    from benchmarks.steps import our_step
+    from benchmarks.steps import our_step, sampler_share
     from topoter.datasets import block_model
     from topoter.experiments.runs import peak_mb
 
@@ -56,13 +56,15 @@ def growth(num_nodes: int, channels: int, epochs: int) -> dict[str, Any]:
         step()
         wall.append(time.perf_counter() - start)
         cpu.append(time.process_time() - used)
+    peak = peak_mb()
     return {
         "nodes": num_nodes,
         "edges": num_edges,
         "channels": channels,
         "wall_s": statistics.median(wall),
         "cpu_s": statistics.median(cpu),
-        "peak_mb": peak_mb(),
+        "peak_mb": peak,
+        "sampler_share": sampler_share(data, channels),
     }
 
 

@@ -108,11 +108,11 @@ def compare(dataset: str, channels: int, threads: int, rounds: int) -> dict[str,
         row[f"{name}_cpu_ms"] = 1e3 * statistics.median(cpu[name])
     row["wall_ratio"] = row["twin_wall_ms"] / row["topoter_wall_ms"]
     row["cpu_ratio"] = row["twin_cpu_ms"] / row["topoter_cpu_ms"]
-    row["sampler_share"] = _sampler_share(data, channels)
+    row["sampler_share"] = sampler_share(data, channels)
     return row
 
 
-def _sampler_share(data: Any, channels: int) -> float:
+def sampler_share(data: Any, channels: int) -> float:
     """How much of our step's CPU time goes to drawing the transformation."""
     adjacency, _ = Adjacency.from_edge_index(data.edge_index, data.num_nodes)
     generator = torch.Generator().manual_seed(0)

@@ -94,10 +94,11 @@ def test_a_graph_without_edges_propagates_nothing(monkeypatch, kernels):
     assert torch.equal(adjacency.summed @ h, torch.zeros(3, 2))
 
 
-def test_replacing_edges_leaves_the_original_alone_and_gives_new_edges_weight_one():
+def test_flipping_leaves_the_original_alone_and_gives_new_edges_weight_one():
     adjacency, _ = clean([(0, 1), (1, 2), (2, 3)], 4, [0.5, 0.25, 0.125])
     before = adjacency.edges.clone(), adjacency.weight.clone()
-    changed = adjacency.replace_edges(torch.tensor([True, False, True]), torch.tensor([[0], [3]]))
+    pairs = torch.tensor([[0, 0], [2, 3]])
+    changed = adjacency.flip(torch.tensor([False, True, False]), pairs, torch.tensor([False, True]))
     expected = torch.zeros(4, 4, dtype=torch.float64)
     expected[0, 1], expected[2, 3], expected[0, 3] = 0.5, 0.125, 1.0
     assert torch.equal(dense_adjacency(changed), expected + expected.t())

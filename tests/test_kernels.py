@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from dense_oracle import dense_adjacency, dense_propagation, random_graph
-from topoter.adjacency import _symmetric_csr_plain
+from dense_oracle import as_set, dense_adjacency, dense_propagation, random_graph
+from topoter.adjacency import _flip_pairs_plain, _symmetric_csr_plain
 from topoter.encoders import SGC
 from topoter.errors import UsageError
 from topoter.kernels import active, buffers, mode, use_compiled
 from topoter.kernels.adjacency import symmetric_csr
 from topoter.kernels.pair_decoder import _exp, _tournament
+from topoter.kernels.pairs import flip_pairs, mark_smallest, union_of_sorted
 from topoter.kernels.sparse import SparseOperator, multiply, multiply_plain, multiply_transposed
-from topoter.transformation import SAMPLERS
+from topoter.pairs import union_of_sorted_plain
+from topoter.transformation import SAMPLERS, mark_smallest_plain
 
 
 def test_the_environment_switches_the_compiled_kernels_off(monkeypatch):
@@ -214,3 +216,40 @@ def test_the_backward_pass_keeps_its_buffers():
     buffers.empty(4096, 128).fill_(7.0)
     loss.backward()
     torch.testing.assert_close(x.grad, 2 * kept)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shares", [(0.0, 0.0), (1.0, 1.0), (0.0, 1.0), (1.0, 0.0), (0.7, 0.3)])
+def test_flipping_sorted_lists_gives_the_exclusive_or(shares, weighted):
+    adjacency = random_graph(25, 0.3, 0, weighted)
+    generator = torch.Generator().manual_seed(1)
+    pairs = adjacency.pair_space.disconnected(torch.tensor([60]), generator)
+    flip_edge, flip_pair = (
+        torch.rand(count, generator=generator) < share for count, share in zip((adjacency.num_edges, 60), shares)
+    )
+    arguments = (adjacency.edges, adjacency.weight, flip_edge, pairs, flip_pair)
+    edges, weight = flip_pairs(*arguments)
+    plain_edges, plain_weight = _flip_pairs_plain(*arguments)
+    assert torch.equal(edges, plain_edges)
+    expected = as_set(adjacency.edges[:, ~flip_edge]) | as_set(pairs[:, flip_pair])
+    assert list(map(tuple, edges.t().tolist())) == sorted(expected)
+    if weighted:
+        assert torch.equal(weight, plain_weight)
+        old = dict(zip(map(tuple, adjacency.edges.t().tolist()), adjacency.weight.tolist()))
+        assert weight.tolist() == [old.get(pair, 1.0) for pair in sorted(expected)]
+
+
+@pytest.mark.parametrize("lists", [([], []), ([1, 4], []), ([], [2, 2, 5]), ([1, 4, 9], [0, 0, 4, 4, 10]), ([3], [3])])
+def test_the_union_of_sorted_lists_holds_every_number_once(lists):
+    a, b = (torch.tensor(numbers, dtype=torch.int64) for numbers in lists)
+    assert union_of_sorted(a, b).tolist() == sorted({*lists[0], *lists[1]})
+    assert torch.equal(union_of_sorted(a, b), union_of_sorted_plain(a, b))
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 20_000])
+def test_the_smallest_keys_are_marked_as_by_sorting(count):
+    keys = torch.rand(count, dtype=torch.float64, generator=torch.Generator().manual_seed(count))
+    for wanted in {1, count // 3 or 1, count}:
+        marked = mark_smallest(keys, wanted)
+        assert int(marked.sum()) == wanted
+        assert torch.equal(marked, mark_smallest_plain(keys, wanted))

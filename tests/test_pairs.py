@@ -8,7 +8,7 @@ import torch
 
 from dense_oracle import all_pairs, as_set, batch_of, random_graph
 from topoter.adjacency import Adjacency
-from topoter.pairs import PairSpace, sample_distinct
+from topoter.pairs import PairSpace, sample_distinct, sorted_draws
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -131,3 +131,35 @@ def test_distinct_numbers_stay_in_their_ranges():
     assert drawn == sorted(set(drawn))
     inside = [sum(f <= number < f + s for number in drawn) for f, s in zip(first.tolist(), size.tolist())]
     assert inside == count.tolist()
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_sorted_draws_are_independent_uniform_numbers_in_order(groups):
+    """Each order statistic of n uniform numbers has its own beta distribution; together they are uniform again."""
+    size, count, rounds = 1_000_000, 5, 2000
+    generator = torch.Generator().manual_seed(0)
+    first, sizes, counts = torch.arange(groups) * size, torch.full((groups,), size), torch.full((groups,), count)
+    drawn = torch.stack([sorted_draws(first, sizes, counts, generator) for _ in range(rounds)])
+    drawn = drawn.view(rounds, groups, count) - first.view(1, groups, 1)
+    assert bool((drawn.diff(dim=2) >= 0).all())
+    for group in range(groups):
+        shares = (drawn[:, group].double() + 0.5) / size
+        for rank in range(count):
+            law = scipy.stats.beta(rank + 1, count - rank).cdf
+            assert scipy.stats.kstest(shares[:, rank].numpy(), law).pvalue > 1e-3
+        assert scipy.stats.kstest(shares.flatten().numpy(), "uniform").pvalue > 1e-3
+
+
+def test_draws_from_small_ranges_repeat_as_often_as_independent_ones_do():
+    drawn = sorted_draws(torch.tensor([7]), torch.tensor([3]), torch.tensor([30_000]), torch.Generator().manual_seed(0))
+    counts = torch.bincount(drawn - 7, minlength=3)
+    assert scipy.stats.chisquare(counts.numpy()).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("adjacency", [random_graph(30, 0.2, 0), BATCH], ids=["graph", "batch"])
+def test_compiled_and_plain_sampling_draw_the_same(adjacency, monkeypatch):
+    space = adjacency.pair_space
+    count = (space.num_disconnected * 0.4).long()
+    compiled = space.disconnected(count, torch.Generator().manual_seed(3))
+    monkeypatch.setenv("TOPOTER_KERNELS", "plain")
+    assert torch.equal(compiled, space.disconnected(count, torch.Generator().manual_seed(3)))

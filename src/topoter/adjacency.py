@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from topoter.errors import DataError
-from topoter.kernels import use_compiled
+from topoter.kernels import mode, use_compiled
 from topoter.kernels.adjacency import symmetric_csr
+from topoter.kernels.pairs import flip_pairs
 from topoter.kernels.sparse import SparseOperator
-from topoter.pairs import PairSpace, places_in_merged
+from topoter.pairs import PairSpace
 
 
 @dataclass(frozen=True)
@@ -127,19 +128,17 @@ class Adjacency:
         """One number per edge, i * N + j; increasing."""
         return self.edges[0] * self.num_nodes + self.edges[1]
 
-    def replace_edges(self, kept: Tensor, added: Tensor) -> Adjacency:
-        """A~: the edges where `kept` [M] is true, and the `added` pairs [2, K] (sorted) with weight 1.
-
-        Both lists are sorted, so they are merged instead of sorted again.
-        """
-        is_added = places_in_merged(self.keys[kept], added[0] * self.num_nodes + added[1])
-        edges = self.edges.new_empty(2, is_added.numel())
-        edges[:, is_added], edges[:, ~is_added] = added, self.edges[:, kept]
-        weight = None
-        if self.weight is not None:
-            weight = self.weight.new_ones(is_added.numel())
-            weight[~is_added] = self.weight[kept]
+    def flip(self, flip_edge: Tensor, pairs: Tensor, flip_pair: Tensor) -> Adjacency:
+        """A~: without the edges where `flip_edge` [M], and with those of the disconnected `pairs` [2, K] (sorted) where
+        `flip_pair` [K], at weight 1."""
+        flip = flip_pairs if self.device.type == "cpu" and mode() == "fast" else _flip_pairs_plain
+        edges, weight = flip(self.edges, self.weight, flip_edge, pairs, flip_pair)
         return Adjacency(edges, self.num_nodes, weight, self.ptr)
+
+    def keep(self, kept: Tensor) -> Adjacency:
+        """The same nodes, and the edges where `kept` [M]."""
+        weight = None if self.weight is None else self.weight[kept]
+        return Adjacency(self.edges[:, kept], self.num_nodes, weight, self.ptr)
 
     def to(self, device: torch.device | str) -> Adjacency:
         moved = [None if tensor is None else tensor.to(device) for tensor in (self.weight, self.ptr)]
@@ -163,3 +162,22 @@ def _symmetric_csr_plain(
     indptr = source.new_zeros(num_nodes + 1)
     torch.cumsum(torch.bincount(source, minlength=num_nodes), 0, out=indptr[1:])
     return indptr, target[order].int(), values[order]
+
+
+def _flip_pairs_plain(
+    edges: Tensor, weight: Tensor | None, flip_edge: Tensor, pairs: Tensor, flip_pair: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """The twin of `kernels.pairs.flip_pairs`: any device; both lists are sorted, so each pair's place is searched."""
+    kept, added = edges[:, ~flip_edge], pairs[:, flip_pair]
+    factor = 1 + max((int(part[1].max()) for part in (kept, added) if part.numel()), default=0)
+    place = torch.searchsorted(kept[0] * factor + kept[1], added[0] * factor + added[1])
+    place += torch.arange(place.numel(), device=place.device)
+    is_added = torch.zeros(kept.size(1) + added.size(1), dtype=torch.bool, device=place.device)
+    is_added[place] = True
+    flipped = edges.new_empty(2, is_added.numel())
+    flipped[:, is_added], flipped[:, ~is_added] = added, kept
+    if weight is None:
+        return flipped, None
+    flipped_weight = weight.new_ones(is_added.numel())
+    flipped_weight[~is_added] = weight[~flip_edge]
+    return flipped, flipped_weight

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from topoter.kernels import mode
-from topoter.kernels.pairs import pairs_of_ranks
+from topoter.kernels.buffers import empty
+from topoter.kernels.pairs import pairs_of_ranks, union_of_sorted
 
 
 class PairSpace:
@@ -75,17 +76,14 @@ def sample_distinct(first: Tensor, size: Tensor, count: Tensor, generator: torch
     As many numbers are drawn as are missing, repeats are dropped, and what is missing then is drawn again: no number
     is ever preferred. Where more than half of a range is wanted, the numbers to leave out are drawn instead.
     """
+    unite = union_of_sorted if mode() == "fast" else union_of_sorted_plain
     invert = count * 2 > size
     wanted = torch.where(invert, size - count, count)
     chosen = torch.empty(0, dtype=torch.int64)
     missing = wanted
     while int(missing.sum()) > 0:
-        group = torch.repeat_interleave(missing)
-        drawn = torch.unique(first[group] + random_below(size[group], generator))
-        place = torch.searchsorted(chosen, drawn)
-        known = chosen[place.clamp(max=chosen.numel() - 1)] == drawn if chosen.numel() else torch.zeros(()).bool()
-        chosen = merge_sorted(chosen, drawn[~known])
-        missing = wanted - torch.bincount(_stretch_of(chosen, first), minlength=wanted.numel())
+        chosen = unite(chosen, sorted_draws(first, size, missing, generator))
+        missing = wanted - (torch.searchsorted(chosen, first + size) - torch.searchsorted(chosen, first))
     if not bool(invert.any()):
         return chosen
     inverted_size = torch.where(invert, size, 0)
@@ -93,29 +91,43 @@ def sample_distinct(first: Tensor, size: Tensor, count: Tensor, generator: torch
     everything = first[group] + torch.arange(group.numel()) - (inverted_size.cumsum(0) - inverted_size)[group]
     left = everything[~torch.isin(everything, chosen)]
     of_inverted = invert[_stretch_of(chosen, first)]
-    return merge_sorted(chosen[~of_inverted], left)
+    return unite(chosen[~of_inverted], left)
 
 
-def merge_sorted(a: Tensor, b: Tensor) -> Tensor:
-    """Two sorted lists as one, without sorting again."""
-    merged = torch.empty(a.numel() + b.numel(), dtype=a.dtype, device=a.device)
-    from_b = places_in_merged(a, b)
-    merged[from_b], merged[~from_b] = b, a
-    return merged
+def sorted_draws(first: Tensor, size: Tensor, count: Tensor, generator: torch.Generator) -> Tensor:
+    """`count[g]` independent uniform numbers from each range [first[g], first[g] + size[g]), sorted, in linear time.
+
+    Nothing is sorted: the gaps between n sorted uniform numbers, and to both ends, are n + 1 exponential ones, divided
+    by their sum. (Sizes are below 2^53, so a double holds every number exactly.)
+    """
+    end = (count + 1).cumsum(0) - 1  # of each range's gaps
+    gaps = random_unit(int(end[-1]) + 1, generator).neg_().log1p_().neg_()
+    reached = gaps.cumsum_(0)
+    before = torch.cat([reached.new_zeros(1), reached[end[:-1]]])
+    stretch = size / (reached[end] - before)
+    if count.numel() == 1:
+        drawn = empty(int(count), dtype=torch.int64).copy_(reached[:-1].mul_(stretch))
+        return drawn.clamp_(max=int(size) - 1).add_(first)
+    group = torch.repeat_interleave(count)
+    inside = torch.ones(reached.numel(), dtype=torch.bool)
+    inside[end] = False
+    offset = ((reached[inside] - before[group]) * stretch[group]).long()
+    return first[group] + offset.clamp_(min=0).minimum(size[group] - 1)
 
 
-def places_in_merged(a: Tensor, b: Tensor) -> Tensor:
-    """Which places of the merged list are taken by `b`: each goes behind the elements of `a` before it."""
-    place = torch.searchsorted(a, b)
-    place += torch.arange(place.numel(), device=place.device)
-    from_b = torch.zeros(a.numel() + b.numel(), dtype=torch.bool, device=a.device)
-    from_b[place] = True
-    return from_b
+def union_of_sorted_plain(a: Tensor, b: Tensor) -> Tensor:
+    """The twin of `kernels.pairs.union_of_sorted`, by sorting."""
+    return torch.cat([a, b]).unique()
 
 
 def random_below(limit: Tensor, generator: torch.Generator) -> Tensor:
     """A uniform integer below each limit (limits are below 2^53, so a double holds every one exactly)."""
-    return (torch.rand(limit.numel(), dtype=torch.float64, generator=generator) * limit).long().minimum(limit - 1)
+    return (random_unit(limit.numel(), generator) * limit).long().minimum(limit - 1)
+
+
+def random_unit(count: int, generator: torch.Generator) -> Tensor:
+    """Uniform numbers from [0, 1), with all bits of a double."""
+    return empty(count, dtype=torch.float64).uniform_(generator=generator)
 
 
 def _stretch_of(position: Tensor, starts: Tensor) -> Tensor:

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from topoter.adjacency import Adjacency
 from topoter.errors import DataError, invalid_parameter
-from topoter.pairs import random_below
+from topoter.kernels import mode
+from topoter.kernels.buffers import empty
+from topoter.kernels.pairs import mark_smallest
+from topoter.pairs import random_below, random_unit
 
 
 class EdgeChange(IntEnum):
@@ -46,16 +48,17 @@ class TopologyTransformation:
         cls, adjacency: Adjacency, disconnected: Tensor, flip_disconnected: Tensor, flip_connected: Tensor
     ) -> TopologyTransformation:
         """Flip the marked ones of some disconnected pairs [2, K] and of all edges [2, M]."""
-        pair_type = torch.cat(
-            [
-                torch.where(flip_disconnected, int(EdgeChange.ADD), int(EdgeChange.KEEP_DISCONNECTED)),
-                torch.where(flip_connected, int(EdgeChange.DELETE), int(EdgeChange.KEEP_CONNECTED)),
-            ]
-        )
+        total, device = disconnected.size(1) + adjacency.num_edges, adjacency.device
+        pair_type = empty(total, dtype=torch.int64, device=device)
+        of_disconnected, of_connected = pair_type.split([disconnected.size(1), adjacency.num_edges])
+        add, delete, keep_disconnected, keep_connected = torch.arange(len(EdgeChange), device=device)
+        torch.where(flip_disconnected, add, keep_disconnected, out=of_disconnected)
+        torch.where(flip_connected, delete, keep_connected, out=of_connected)
+        pairs = empty(2, total, dtype=torch.int64, device=device)
         return cls(
             adjacency=adjacency,
-            adjacency_t=adjacency.replace_edges(~flip_connected, disconnected[:, flip_disconnected]),
-            pairs=torch.cat([disconnected, adjacency.edges], dim=1),
+            adjacency_t=adjacency.flip(flip_connected, disconnected, flip_disconnected),
+            pairs=torch.cat([disconnected, adjacency.edges], dim=1, out=pairs),
             pair_type=pair_type,
         )
 
@@ -212,15 +215,15 @@ def check_transformable(adjacency: Adjacency, rate: float) -> None:
 
 
 def _exact_share(count: int, rate: float, generator: torch.Generator, device: torch.device) -> Tensor:
-    """Mark exactly round(rate * count) of `count` things, all choices equally likely.
-
-    Those with the smallest of as many random keys: found by partition, in linear time, where a shuffle would jump
-    through memory.
-    """
+    """Mark exactly round(rate * count) of `count` things, all choices equally likely: those with the smallest keys."""
+    mark = mark_smallest if mode() == "fast" else mark_smallest_plain
     wanted = round(rate * count)
     marked = torch.zeros(count, dtype=torch.bool)
     while int(marked.sum()) != wanted:  # drawn again if two keys at the border are equal
-        keys = torch.rand(count, dtype=torch.float64, generator=generator)
-        border = np.partition(keys.numpy(), wanted - 1)[wanted - 1]
-        marked = keys <= float(border)
+        marked = mark(random_unit(count, generator), wanted)
     return marked.to(device)
+
+
+def mark_smallest_plain(keys: Tensor, wanted: int) -> Tensor:
+    """The twin of `kernels.pairs.mark_smallest`, by sorting."""
+    return keys <= keys.sort().values[wanted - 1]

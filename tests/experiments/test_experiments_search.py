@@ -42,6 +42,7 @@ def test_other_test_labels_change_no_score_and_no_choice(graph, tmp_path):
     found = [Search(data, "sbm", 1, tmp_path / f"{place}.json", 5) for place, data in enumerate((graph, permuted))]
     assert found[0].run() == found[1].run()
     assert found[0].trials == found[1].trials
+    assert found[0].propagated == found[1].propagated
 
 
 def test_the_best_trial_wins_and_trials_on_disk_are_not_repeated(graph, tmp_path, monkeypatch):
@@ -50,10 +51,12 @@ def test_the_best_trial_wins_and_trials_on_disk_are_not_repeated(graph, tmp_path
     best = first.run()
     assert best.best()[0] == max(trial.best()[0] for trial in first.trials)
     assert {"order", "out_channels", "learning_rate"} <= set(json.loads(path.read_text())["space"])
-    rows = path.with_suffix(".md").read_text().splitlines()[2:]
+    rows, references = (part.splitlines()[2:] for part in path.with_suffix(".md").read_text().split("\n\n")[::2])
     assert len(rows) == len(first.trials)
+    assert len(references) == len(first.propagated) == 2  # two orders
     assert rows[0].startswith(f"| {best.best()[0]:.2f} | {best.best()[1]} |")
-    monkeypatch.setattr(search, "embeddings_on_the_way", None)  # would fail if anything were trained again
+    for name in ("embeddings_on_the_way", "propagated"):
+        monkeypatch.setattr(search, name, None)  # would fail if anything were done again
     assert Search(graph, "sbm", 1, path, 5).run() == best
     with pytest.raises(DataError, match="holds another search"):
         Search(graph, "sbm", 2, path, 5)

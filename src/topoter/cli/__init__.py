@@ -10,7 +10,21 @@ from typing import Any
 
 import typer
 
-from topoter.cli import cluster, datasets, demo, embed, env, evaluate, explore, fit, links, neighbors, reproduce, search
+from topoter.cli import (
+    cluster,
+    datasets,
+    demo,
+    embed,
+    env,
+    evaluate,
+    explore,
+    fit,
+    links,
+    neighbors,
+    report,
+    reproduce,
+    search,
+)
 from topoter.cli.output import error_line
 from topoter.errors import TopoterError
 
@@ -25,7 +39,21 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, datasets, fit, embed, links, cluster, neighbors, explore, evaluate, reproduce, search, env):
+for command in (
+    demo,
+    datasets,
+    fit,
+    embed,
+    links,
+    cluster,
+    neighbors,
+    explore,
+    evaluate,
+    reproduce,
+    report,
+    search,
+    env,
+):
     app.command(command.__name__.rsplit(".", 1)[-1])(command.run)
 
 

@@ -13,16 +13,6 @@ from rich.table import Table
 from topoter.cli.output import Quiet, load_graph, load_graph_set, note, out, progress_bar, show_log, training_progress
 from topoter.errors import unknown_name
 
-# Planetoid's order of Cora's classes.
-CORA_CLASSES = (
-    "theory",
-    "reinforcement learning",
-    "genetic algorithms",
-    "neural networks",
-    "probabilistic methods",
-    "case-based",
-    "rule learning",
-)
 METHODS = ("raw", "propagated", "random-init", "topoter")
 GRAPH_METHODS = ("degree-histogram", "random-init", "topoter")
 
@@ -43,6 +33,7 @@ def run(
 
 def _nodes(out_dir: Path, seeds: int, quiet: bool) -> None:
     """Cora's papers by the linear probe."""
+    from topoter.datasets.planetoid import CLASS_NAMES
     from topoter.estimator import TopoTER
     from topoter.experiments.recipes import load_recipe
     from topoter.graphs import write_embeddings
@@ -85,7 +76,7 @@ def _nodes(out_dir: Path, seeds: int, quiet: bool) -> None:
         history=first.history_,
         z2d=maps,
         labels=data.y.numpy(),
-        label_names=list(CORA_CLASSES),
+        label_names=list(CLASS_NAMES["cora"]),
         parameters=load_recipe("node-classification", "topoter", "cora").parameters,
         seconds=time.perf_counter() - start,
         commands=["topoter demo"],

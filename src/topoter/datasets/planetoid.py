@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 
 PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 NUM_VALIDATION = 500
+# What the files number only, in their order.
+CLASS_NAMES = {
+    "cora": (
+        "theory",
+        "reinforcement learning",
+        "genetic algorithms",
+        "neural networks",
+        "probabilistic methods",
+        "case-based",
+        "rule learning",
+    )
+}
 
 
 class _RestrictedUnpickler(pickle.Unpickler):

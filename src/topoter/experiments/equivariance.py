@@ -15,7 +15,7 @@ from topoter.estimator import TopoTER
 from topoter.experiments.experiment import Experiment, Measured, Progress, Row
 from topoter.experiments.runs import Run
 from topoter.features import prepare_features
-from topoter.report import Page, Section, Table, heat_map
+from topoter.report import Html, Page, Section, Table, heat_map
 from topoter.tasks.equivariance import measure_equivariance, sampled_rows
 from topoter.training import EpochRecord, pretrain
 from topoter.transformation import SAMPLERS, Transition
@@ -97,6 +97,15 @@ def scores(result: dict[str, Any]) -> dict[str, list[float]]:
     }
 
 
+def charts(runs: Sequence[dict[str, Any]]) -> list[tuple[str, Html]]:
+    """Per dataset the four heat maps, and numbers under them."""
+    return [
+        (run["dataset"], heat_maps(run["result"]) + numbers(run["result"]) + confusion(run["result"]))
+        for run in runs
+        if run["result"]["panels"]
+    ]
+
+
 def figures(runs: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
     """One page per dataset: the four heat maps, and numbers under them."""
     written = []
@@ -105,22 +114,31 @@ def figures(runs: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
         if not result["panels"]:
             continue
         path = folder / f"{run['dataset']}.html"
-        _page(run["dataset"], run["seed"], result).write(path)
+        page = Page(
+            f"Equivariance on {run['dataset']}", f"Transformation: {result['transformation']}; seed {run['seed']}"
+        )
+        page.add(Section("Heat maps").add(heat_maps(result)))
+        page.add(Section("Numbers").add(numbers(result), confusion(result)))
+        page.write(path)
         written.append(path)
     return written
 
 
-def _page(dataset: str, seed: int, result: dict[str, Any]) -> Page:
+def heat_maps(result: dict[str, Any]) -> Html:
     nodes, channels = np.shape(result["panels"][0])
     shown = f"{nodes} of {result['nodes']} nodes, {channels} of {result['channels']} channels"
-    maps = heat_map(
+    return heat_map(
         dict(zip(PANELS, (np.array(panel) for panel in result["panels"]))),
         title="Representations before and after, and with the estimated change",
         x_label="channel",
         y_label="node",
-        caption=f"All four on one colour scale; {shown}. If the representation is equivariant, the last is the second.",
+        caption=f"All four on one colour scale; {shown}. If the representation is equivariant, the last is the second. "
+        f"Transformation: {result['transformation']}.",
     )
-    numbers = Table(
+
+
+def numbers(result: dict[str, Any]) -> Html:
+    return Table(
         ["number", "value"],
         [
             ["‖H(t-1) + dH^ - H(t)‖ / ‖H(t) - H(t-1)‖", f"{result['error']:.3f}"],
@@ -133,14 +151,15 @@ def _page(dataset: str, seed: int, result: dict[str, Any]) -> Page:
         caption="How equivariant",
         note="1 is as good as no estimate. Here dH^ = E(X, A + dA^) - E(X, A); the paper's formula, "
         "D~^-1/2 dA^ D~^-1/2 X W, leaves out that degrees change, so that even the true dA does not bring it to 0.",
-    )
-    confusion = Table(
+    ).html()
+
+
+def confusion(result: dict[str, Any]) -> Html:
+    return Table(
         ["true type", *(f"estimated: {name}" for name in TYPES)],
         [[name, *row] for name, row in zip(TYPES, result["confusion"])],
         caption="Estimated types of all pairs looked at",
-    )
-    page = Page(f"Equivariance on {dataset}", f"Transformation: {result['transformation']}; seed {seed}")
-    return page.add(Section("Heat maps").add(maps)).add(Section("Numbers").add(numbers.html(), confusion.html()))
+    ).html()
 
 
 EXPERIMENT = Experiment(
@@ -151,5 +170,6 @@ EXPERIMENT = Experiment(
     load=load_observed,
     measure=measure,
     scores=scores,
+    charts=charts,
     figures=figures,
 )

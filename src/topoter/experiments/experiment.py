@@ -12,6 +12,7 @@ from topoter.experiments.recipes import load_recipe
 
 if TYPE_CHECKING:
     from topoter.experiments.runs import Run
+    from topoter.report import Html
     from topoter.training import EpochRecord
 
 # Called with the steps done, the number of all steps, and a word on how it goes.
@@ -71,7 +72,8 @@ class Experiment:
         protocols: those that make sense here, the default first.
         single: protocols that ask for one encoder only, whatever the number of seeds.
         means: datasets whose mean is of interest too, by the name it gets in the table.
-        figures: draws what a table cannot show, from stored runs into a folder, and returns the files.
+        charts: what a table cannot show, drawn from stored runs: (title, markup for a page) of each figure.
+        figures: the same as files in a folder, which it returns.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Experiment:
     protocols: Sequence[str] = ("validation",)
     single: frozenset[str] = frozenset()
     means: dict[str, Sequence[str]] = field(default_factory=dict)
+    charts: Callable[[Sequence[dict[str, Any]]], list[tuple[str, Html]]] | None = None
     figures: Callable[[Sequence[dict[str, Any]], Path], list[Path]] | None = None
 
     def plan(self, datasets: Sequence[str] | None, methods: Sequence[str] | None, seeds: int) -> list[Run]:

@@ -6,18 +6,19 @@ A run trains one encoder and measures every kind and level of noise on it (see `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topoter.experiments.experiment import Experiment, Measured, Progress, Row, epochs_of
 from topoter.experiments.node_classification import load_labelled
 from topoter.experiments.runs import Run
-from topoter.experiments.studies import DATASETS, REFERENCES, averaged, curves, draw_curves
+from topoter.experiments.studies import DATASETS, REFERENCES, averaged, by_dataset, curves, write_charts
 from topoter.tasks.feature_noise import CURVES, LEVELS, embed_scaled, score_under_noise
 from topoter.tasks.node_classification import split_by_seed
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+    from topoter.report import Html
 
 AXES = {"gaussian": "standard deviation of Gaussian noise", "laplace": "scale of Laplace noise"}
 CLEAN = "no noise"
@@ -60,20 +61,24 @@ def name(curve: str, level: float) -> str:
     return f"{kind.capitalize()} {level:.2f}{' (clean scale)' if as_clean else ''}"
 
 
-def figures(stored: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
-    """One page with two charts per dataset, and their twins: mean accuracy over seeds by the level of each noise."""
-    return [draw_curves("noisy features", stored, folder, lambda runs: [chart(runs, key) for key in CURVES], ABOUT)]
+def charts(stored: Sequence[dict[str, Any]]) -> list[tuple[str, Html]]:
+    """Two charts per dataset, and their twins: mean accuracy over seeds by the level of each noise."""
+    drawn = []
+    for dataset, runs in by_dataset(stored).items():
+        for curve, (kind, as_clean) in CURVES.items():
+            scale = ", scale of the clean rows" if as_clean else ""
+            drawn.append((f"{dataset}, {kind.capitalize()} noise{scale}", chart(runs, curve)))
+    return drawn
 
 
-def chart(runs: Sequence[dict[str, Any]], curve: str) -> Any:
+def chart(runs: Sequence[dict[str, Any]], curve: str) -> Html:
     """The curves of every method on one dataset under one kind of noise."""
-    kind, as_clean = CURVES[curve]
 
     def points(of_method: Sequence[dict[str, Any]]) -> list[tuple[float, float, float]]:
         results = [run["result"] for run in of_method]
         return averaged(point for result in results for point in zip(result["levels"], result[curve]))
 
-    return curves(runs, points, AXES[kind], f"{kind.capitalize()}{', scale of the clean rows' if as_clean else ''}")
+    return curves(runs, points, AXES[CURVES[curve][0]])
 
 
 EXPERIMENT = Experiment(
@@ -86,5 +91,6 @@ EXPERIMENT = Experiment(
     measure=measure,
     scores=scores,
     variations=({"order": 1},),
-    figures=figures,
+    charts=charts,
+    figures=lambda stored, folder: [write_charts("noisy features", charts(stored), folder, ABOUT)],
 )

@@ -7,6 +7,9 @@ size, because a single set of 140 training nodes favours some settings by luck.
 
 The space is searched one parameter at a time, from the default recipe on, each taking the value with the best score;
 a second round revisits every choice. The number of epochs is read off each training on its way.
+
+What needs no training is searched too: propagated features with every scaling and order of the space. A recipe that
+was searched for should be compared with a reference that was.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from topoter.errors import DataError
 from topoter.estimator import TopoTER
 from topoter.experiments.recipes import load_recipe
 from topoter.experiments.runs import save_text, versions
-from topoter.tasks.node_classification import split_of
+from topoter.tasks.node_classification import propagated, split_of
 from topoter.tasks.probe import choose_probe
 from topoter.training import EpochRecord, TrainingState, pretrain
 
@@ -84,10 +87,13 @@ class Search:
             name: tuple(dict.fromkeys(width if value == "features" else value for value in values))
             for name, values in SPACE.items()
         }
-        self.trials = self._load()
+        self.trials, self.propagated = self._load()
 
     def run(self, on_trial: Callable[[Trial], None] | None = None, rounds: int = 2) -> Trial:
         """The best trial, after trying what is not on disk yet."""
+        if not self.propagated:
+            self.propagated = self._propagated()
+            self._save()
         base = load_recipe("node-classification", "topoter", "default").parameters
         setting = {name: value for name, value in base.items() if name not in ("epochs", "patience")}
         for _ in range(rounds):
@@ -114,9 +120,23 @@ class Search:
             on_trial(trial)
         return trial
 
-    def _load(self) -> list[Trial]:
+    def _propagated(self) -> list[Trial]:
+        """The scores of features propagated without weights, in the place of 0 epochs."""
+        settings = [
+            {"feature_scaling": scaling, "order": order}
+            for scaling in self.space.get("feature_scaling", ("none",))
+            for order in self.space.get("order", (2,))
+        ]
+        y = self.data.y.numpy()
+        return [
+            Trial(setting, {0: [score(propagated(self.data, setting, 0, None).z, y, self.splits)]})
+            for setting in settings
+        ]
+
+    def _load(self) -> tuple[list[Trial], list[Trial]]:
+        """The trials on disk, and those without training."""
         if not self.path.is_file():
-            return []
+            return [], []
         stored = json.loads(self.path.read_text(encoding="utf-8"))
         found, asked = (
             f"{dataset}, {seeds} seeds, epochs {epochs}"
@@ -127,10 +147,14 @@ class Search:
         )
         if found != asked:
             raise DataError(f"{self.path} holds another search ({found}) than asked for ({asked}): move it away.")
-        return [
-            Trial(item["setting"], {int(epochs): values for epochs, values in item["scores"].items()})
-            for item in stored["trials"]
-        ]
+        trained, untrained = (
+            [
+                Trial(item["setting"], {int(epochs): values for epochs, values in item["scores"].items()})
+                for item in stored.get(key, [])
+            ]
+            for key in ("trials", "propagated")
+        )
+        return trained, untrained
 
     def _save(self) -> None:
         content = {
@@ -140,8 +164,9 @@ class Search:
             "space": self.space,
             "epochs": self.epochs,
             "versions": versions(),
-            "trials": [{"setting": trial.setting, "scores": trial.scores} for trial in self.trials],
         }
+        for key, trials in (("propagated", self.propagated), ("trials", self.trials)):
+            content[key] = [{"setting": trial.setting, "scores": trial.scores} for trial in trials]
         save_text(self.path, json.dumps(content, indent=1) + "\n")
         save_text(self.path.with_suffix(".md"), self.table())
 
@@ -153,6 +178,11 @@ class Search:
             accuracy, epochs = trial.best()
             values = [f"{accuracy:.2f}", epochs, *(trial.setting[name] for name in self.space)]
             lines.append("| " + " | ".join(str(value) for value in values) + " |")
+        lines += ["", "Propagated features, without training:", ""]
+        lines += ["| validation accuracy | feature_scaling | order |", "|---|---|---|"]
+        for trial in sorted(self.propagated, key=lambda trial: -trial.best()[0]):
+            setting = trial.setting
+            lines.append(f"| {trial.best()[0]:.2f} | {setting['feature_scaling']} | {setting['order']} |")
         return "\n".join(lines) + "\n"
 
 

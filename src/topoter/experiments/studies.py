@@ -9,10 +9,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from topoter.experiments.experiment import Experiment, Row
 from topoter.experiments.node_classification import load_labelled, measure, scores
+
+if TYPE_CHECKING:
+    from topoter.report import Html
 
 DATASETS = ("cora", "citeseer", "pubmed")
 REFERENCES = ("propagated", "random-init")
@@ -34,6 +37,7 @@ def _study(name: str, methods: Sequence[str], variations: Sequence[dict[str, Any
         measure=measure,
         scores=scores,
         variations=variations,
+        charts=lambda stored: charts(name, stored),
         figures=lambda stored, folder: [draw(name, stored, folder)],
     )
 
@@ -48,31 +52,36 @@ PERTURBATION_RATE = _study(
 
 def draw(name: str, stored: Sequence[dict[str, Any]], folder: Path) -> Path:
     """One page with a chart per dataset: mean accuracy over seeds by the varied parameter, deviation as a band."""
-    parameter, label = AXES[name]
-    return draw_curves(label, stored, folder, lambda runs: [chart(runs, parameter, label)])
+    return write_charts(AXES[name][1], charts(name, stored), folder)
 
 
-def draw_curves(
-    label: str,
-    stored: Sequence[dict[str, Any]],
-    folder: Path,
-    charts: Callable[[Sequence[dict[str, Any]]], list[Any]],
-    about: str = "",
-) -> Path:
-    """The page of a study, with those charts for each dataset that it is given the runs of."""
+def write_charts(label: str, drawn: Sequence[tuple[str, Html]], folder: Path, about: str = "") -> Path:
+    """The page of a study."""
     from topoter.report import Page, Section
 
     subtitle = "Node classification, test accuracy in percent; the band is one deviation over seeds."
     page = Page(f"Study: {label}", subtitle, summary=about)
-    for dataset in dict.fromkeys(run["dataset"] for run in stored):
-        page.add(Section(dataset).add(*charts([run for run in stored if run["dataset"] == dataset])))
+    for title, content in drawn:
+        page.add(Section(title).add(content))
     path = folder / "figure.html"
     folder.mkdir(parents=True, exist_ok=True)
     page.write(path)
     return path
 
 
-def chart(runs: Sequence[dict[str, Any]], parameter: str, label: str) -> Any:
+def charts(name: str, stored: Sequence[dict[str, Any]]) -> list[tuple[str, Html]]:
+    """A chart per dataset, with the dataset as its title."""
+    parameter, label = AXES[name]
+    return [(dataset, chart(runs, parameter, label)) for dataset, runs in by_dataset(stored).items()]
+
+
+def by_dataset(stored: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The runs on each dataset."""
+    names = dict.fromkeys(run["dataset"] for run in stored)
+    return {name: [run for run in stored if run["dataset"] == name] for name in names}
+
+
+def chart(runs: Sequence[dict[str, Any]], parameter: str, label: str) -> Html:
     """The curves of every method on one dataset."""
     return curves(runs, lambda of_method: mean_by_value(of_method, parameter), label)
 
@@ -81,8 +90,7 @@ def curves(
     runs: Sequence[dict[str, Any]],
     points_of: Callable[[Sequence[dict[str, Any]]], list[tuple[float, float, float]]],
     label: str,
-    title: str = "",
-) -> Any:
+) -> Html:
     """A curve per method, through the (value, mean, deviation) that its runs give; references dashed."""
     from topoter.report import line_chart
     from topoter.report.charts.lines import Series
@@ -91,7 +99,7 @@ def curves(
     for method in dict.fromkeys(run["method"] for run in runs):
         at, means, deviations = zip(*points_of([run for run in runs if run["method"] == method]))
         series.append(Series(method, at, means, deviations, dashed=method in REFERENCES, markers=True))
-    return line_chart(series, title=title, x_label=label, y_label="test accuracy, %")
+    return line_chart(series, title="", x_label=label, y_label="test accuracy, %")
 
 
 def mean_by_value(runs: Sequence[dict[str, Any]], parameter: str) -> list[tuple[float, float, float]]:

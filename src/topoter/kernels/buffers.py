@@ -9,18 +9,29 @@ from __future__ import annotations
 
 import weakref
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 _SMALL = 1 << 20  # bytes; below, the ordinary allocator does the same by itself
-_TYPES = {torch.float32: np.dtype(np.float32), torch.bool: np.dtype(np.bool_)}
+_TYPES: dict[torch.dtype, np.dtype[Any]] = {
+    torch.float32: np.dtype(np.float32),
+    torch.float64: np.dtype(np.float64),
+    torch.int64: np.dtype(np.int64),
+    torch.bool: np.dtype(np.bool_),
+}
 _free: defaultdict[int, list[np.ndarray]] = defaultdict(list)
 
 
-def empty(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """An uninitialised tensor on the CPU; its memory comes back here when nothing refers to it any more."""
+def empty(*shape: int, dtype: torch.dtype = torch.float32, device: torch.device | None = None) -> Tensor:
+    """An uninitialised tensor; its memory comes back here when nothing refers to it any more.
+
+    On other devices than the CPU PyTorch's own allocator already keeps what is freed.
+    """
+    if device is not None and device.type != "cpu":
+        return torch.empty(*shape, dtype=dtype, device=device)
     kind = _TYPES[dtype]
     size = int(np.prod(shape)) * kind.itemsize
     if size < _SMALL:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from topoter.report.charts import Reference, Series, line_chart, scatter_map
-from topoter.report.markup import Html, code_block, escape, heading, side_by_side
+from topoter.report.markup import Html, code_block, duration, escape, heading, side_by_side
 from topoter.report.page import Page, Section
 from topoter.report.tables import MISSING, Cell, Table, compare, facts, mean_and_deviation
 
@@ -118,7 +118,7 @@ def _summary(dataset: str, rows: Sequence[Mapping[str, Any]], seconds: float, wo
     ours = next((row for row in rows if str(row["method"]).lower().startswith("topoter")), None)
     others = [row for row in rows if row is not ours and row.get("test_mean") is not None]
     if ours is None or ours.get("test_mean") is None:
-        return escape(f"{len(rows)} methods on {dataset}, in {_duration(seconds)}.")
+        return escape(f"{len(rows)} methods on {dataset}, in {duration(seconds)}.")
     value = mean_and_deviation(ours["test_mean"], ours.get("test_std"))
     text = Html(wording.tested.format(dataset=escape(dataset), value=f"<strong>{escape(value)} %</strong>"))
     if others:
@@ -126,7 +126,7 @@ def _summary(dataset: str, rows: Sequence[Mapping[str, Any]], seconds: float, wo
         gap = ours["test_mean"] - best["test_mean"]
         than = f"the best of the other rows ({best['method']}, {best['test_mean']:.1f} %)"
         text += f", {abs(gap):.1f} points {'above' if gap >= 0 else 'below'} {than}"
-    return text + f". The whole run took {_duration(seconds)}."
+    return text + f". The whole run took {duration(seconds)}."
 
 
 def _accuracy(dataset: str, rows: Sequence[Mapping[str, Any]], wording: Wording) -> Section:
@@ -222,18 +222,11 @@ def _provenance(parameters: Mapping[str, object], seconds: float, commands: Sequ
     return Section("How each number was obtained", wording.protocol).add(
         heading("To get this page again"),
         code_block(commands),
-        f"That took {_duration(seconds)}. The same seeds on the same machine give the same numbers; another "
+        f"That took {duration(seconds)}. The same seeds on the same machine give the same numbers; another "
         "machine may differ in the last digits.",
         heading("Parameters of the training"),
         facts(parameters),
     )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{seconds / 3600:.1f} h"
 
 
 def _version() -> str:

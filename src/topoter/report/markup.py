@@ -60,6 +60,19 @@ def figure(content: Html, *, title: str, caption: str = "", css_class: str = "")
     )
 
 
+def many(number: int, noun: str) -> str:
+    """A count with its noun: "1 seed", "3 seeds"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A time as a reader says it: "8.3 s", "41 s", "12 min", "2.5 h"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{seconds / 3600:.1f} h"
+
+
 def data_script(value: Any) -> Html:
     """Data for the page's script, which no text inside can end or turn into markup."""
     # A browser ends a script element at "</script" wherever it stands, even inside a JSON string.

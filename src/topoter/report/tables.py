@@ -51,12 +51,14 @@ class Cell:
         sort: what the cell sorts by; the number in `text` unless given.
         mark: better, within one deviation, worse.
         strong: set in bold, e.g. the best of a column.
+        wrap: a sentence, which may break into lines.
     """
 
     text: str
     sort: float | None = None
     mark: Mark | None = None
     strong: bool = False
+    wrap: bool = False
 
     @property
     def key(self) -> float | None:
@@ -106,6 +108,12 @@ class Table:
             f"<tbody>{body}</tbody></table></div>{self._legend()}</div>"
         )
 
+    def markdown(self) -> str:
+        """The same table as Markdown, marks as signs; caption and legend are left to the text around it."""
+        rows = [[_markdown(cell) for cell in row] for row in self._cells]
+        lines = [[escape_markdown(name) for name in self.columns], ["---"] * len(self.columns), *rows]
+        return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
     def _is_numeric(self, column: int) -> bool:
         cells = [row[column] for row in self._cells if not _is_gap(row[column])]
         return bool(cells) and all(cell.key is not None for cell in cells)
@@ -119,6 +127,13 @@ class Table:
         )
         note = Html(f"<span>{escape(self.note)}</span>") if self.note else Html("")
         return Html(f'<p class="note marks">{signs}{note}</p>') if signs or note else Html("")
+
+
+def escape_markdown(text: str) -> str:
+    """Text on one line that Markdown shows as it is: no cell ends early, no markup begins."""
+    for character in "\\`*[|":
+        text = text.replace(character, f"\\{character}")
+    return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
 
 
 def facts(values: Mapping[str, object]) -> Html:
@@ -166,6 +181,12 @@ def _as_cell(value: CellLike) -> Cell:
     return Cell(str(value))
 
 
+def _markdown(cell: Cell) -> str:
+    text = escape_markdown(cell.text)
+    text = f"**{text}**" if cell.strong else text
+    return f"{text} {cell.mark.sign}" if cell.mark else text
+
+
 def _is_gap(cell: Cell) -> bool:
     return cell.text.strip() in ("", MISSING)
 
@@ -185,7 +206,7 @@ def _row(row: Sequence[Cell], numeric: Sequence[bool]) -> Html:
         text = f"<strong>{escape(cell.text)}</strong>" if cell.strong else escape(cell.text)
         sort = f' data-sort="{cell.key!r}"' if number and cell.key is not None else ""
         gap = ' data-gap=""' if _is_gap(cell) else ""
-        kind = ' class="number"' if number else ""
+        kind = ' class="number"' if number else ' class="wrap"' if cell.wrap else ""
         mark = cell.mark.html() if cell.mark else ""
         parts.append(Html(f"<{name}{scope}{kind}{sort}{gap}>{text}{mark}</{name}>"))
     return join(parts)

@@ -140,7 +140,7 @@ def hide_edges(adjacency: Adjacency, share: float, generator: torch.Generator) -
     count = min(max(round(share * adjacency.num_edges), 1), adjacency.num_edges)
     hidden = torch.zeros(adjacency.num_edges, dtype=torch.bool)
     hidden[torch.randperm(adjacency.num_edges, generator=generator)[:count]] = True
-    return adjacency.replace_edges(~hidden, adjacency.edges[:, :0]), adjacency.edges[:, hidden]
+    return adjacency.keep(~hidden), adjacency.edges[:, hidden]
 
 
 def train_links(split: LinkSplit, settings: LinkSettings, seed: int, progress: Progress | None = None) -> LinkModel:

@@ -66,7 +66,7 @@ def hold_out_pairs(edges: Sequence[Tensor], num_nodes: int, seed: int) -> Tempor
         predictions.append(Prediction(before, val, test))
         kept = torch.ones(after.num_edges, dtype=torch.bool)
         kept[order[: num_val + num_test]] = False
-        seen.append(after.replace_edges(kept, after.edges[:, :0]))
+        seen.append(after.keep(kept))
         pairs = torch.cat([val.pairs, test.pairs], dim=1)
         hidden.append(pairs[0] * num_nodes + pairs[1])
     transitions = [
