@@ -28,6 +28,9 @@ def test_the_points_are_those_of_the_paper():
     assert values["perturbation-rate"] == [r / 10 for r in range(11)]
     assert all(variation["order"] == 1 for variation in experiment("perturbation-rate").variations)
     assert set(AXES) <= set(EXPERIMENTS)
+    deep = experiment("layers").plan(None, ["topoter", "random-init"], 1)
+    assert {(run.parameters["hidden_channels"], run.parameters["out_channels"]) for run in deep} == {(64, 512)}
+    assert "out_channels" not in experiment("layers").plan(None, ["propagated"], 1)[0].parameters
 
 
 @pytest.mark.parametrize("name", AXES)

@@ -26,7 +26,7 @@ AXES = {
 }
 
 
-def _study(name: str, methods: Sequence[str], variations: Sequence[dict[str, Any]]) -> Experiment:
+def _study(name: str, methods: Sequence[str], variations: Sequence[dict[str, Any]], **fixed: Any) -> Experiment:
     return Experiment(
         name=name,
         recipes="node-classification",
@@ -36,6 +36,7 @@ def _study(name: str, methods: Sequence[str], variations: Sequence[dict[str, Any
         load=load_labelled,
         measure=measure,
         scores=scores,
+        fixed=fixed,
         variations=variations,
         charts=lambda stored: charts(name, stored),
         figures=lambda stored, folder: [draw(name, stored, folder)],
@@ -43,7 +44,10 @@ def _study(name: str, methods: Sequence[str], variations: Sequence[dict[str, Any
 
 
 ORDER = _study("order", ("topoter", "dgi", "gae"), [{"order": k} for k in range(1, 6)])
-LAYERS = _study("layers", ("topoter",), [{"num_layers": n, "hidden_channels": 64} for n in range(1, 6)])
+# The paper's widths, whatever those of the recipe are.
+LAYERS = _study(
+    "layers", ("topoter",), [{"num_layers": n, "hidden_channels": 64} for n in range(1, 6)], out_channels=512
+)
 # The paper studies r at k = 1.
 PERTURBATION_RATE = _study(
     "perturbation-rate", ("topoter",), [{"order": 1, "perturbation_rate": r / 10} for r in range(11)]
