@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,6 +12,7 @@ from topoter.adjacency import Adjacency
 from topoter.datasets import Snapshots, block_model
 from topoter.experiments import EXPERIMENTS, TASKS, experiment
 from topoter.experiments.equivariance import Observed
+from topoter.experiments.outputs import draw_figures
 from topoter.experiments.recipes import all_recipes, load_recipe, methods_of
 from topoter.experiments.runs import Run, execute
 from topoter.experiments.tables import cells, markdown
@@ -126,7 +126,7 @@ def test_the_figure_has_four_panels_on_one_scale_and_its_numbers(data, tmp_path)
     chosen = experiment("equivariance")
     recipe = small(load_recipe("equivariance", "topoter", "sparrow-social"))
     stored = [execute(chosen, Run(recipe, "validation", seed), data["equivariance"]) for seed in range(2)]
-    (path,) = chosen.figures(stored, Path(tmp_path))
+    (path,) = draw_figures(chosen, stored, tmp_path)
     page = path.read_text(encoding="utf-8")
     for name in ("H(t-1)", "H(t)", "dH^ of the estimated dA^", "H(t-1) + dH^", "keep connected"):
         assert name in page

@@ -8,6 +8,7 @@ import pytest
 
 from topoter.datasets import block_model, random_split
 from topoter.experiments import EXPERIMENTS, experiment
+from topoter.experiments.outputs import draw_figures
 from topoter.experiments.runs import execute
 from topoter.experiments.studies import AXES, REFERENCES, mean_by_value
 from topoter.experiments.tables import cells, markdown
@@ -44,7 +45,7 @@ def test_every_point_runs_and_is_drawn(name, graph, tmp_path):
     stored = [execute(study, run, graph) for run in runs]
     assert {run["method"] for run in stored} >= {"topoter", *REFERENCES}
     assert all(run["experiment"] == name for run in stored)
-    (path,) = study.figures(stored, tmp_path / name)
+    (path,) = draw_figures(study, stored, tmp_path / name)
     page = path.read_text(encoding="utf-8")
     assert all(run["method"] in page for run in stored)
 
@@ -71,7 +72,7 @@ def test_noise_trains_one_encoder_per_run_and_draws_two_charts(graph, tmp_path):
     stored = [content for _, content in found]
     assert (46, 46) in seen  # two epochs, then two kinds of noise at 11 levels, and their twins
     assert all(len(run["result"][kind]) == 11 for run in stored for kind in ("gaussian", "laplace"))
-    (path,) = study.figures(stored, tmp_path)
+    (path,) = draw_figures(study, stored, tmp_path)
     page = path.read_text(encoding="utf-8")
     assert page.count("<figure") == 2 * 4
     assert "standard deviation of Gaussian noise" in page

@@ -35,7 +35,8 @@ def with_permuted_test_labels(data):
 
 @pytest.mark.parametrize("method", node_classification.METHODS)
 def test_test_labels_influence_nothing_but_the_reported_score(graph, method):
-    parameters = {"topoter": SMALL, "random-init": SMALL, "raw": {}, "propagated": {}}.get(method, PEER)
+    own = {"topoter": SMALL, "random-init": SMALL, "raw": {}, "propagated": {}, "propagated-tuned": {}}
+    parameters = own.get(method, PEER)
     permuted = with_permuted_test_labels(graph)
     before = node_classification.embed(graph, method, parameters, seed=0)
     after = node_classification.embed(permuted, method, parameters, seed=0)

@@ -74,7 +74,7 @@ class Experiment:
         single: protocols that ask for one encoder only, whatever the number of seeds.
         means: datasets whose mean is of interest too, by the name it gets in the table.
         charts: what a table cannot show, drawn from stored runs: (title, markup for a page) of each figure.
-        figures: the same as files in a folder, which it returns.
+        about: what a reader of the charts should know.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Experiment:
     single: frozenset[str] = frozenset()
     means: dict[str, Sequence[str]] = field(default_factory=dict)
     charts: Callable[[Sequence[dict[str, Any]]], list[tuple[str, Html]]] | None = None
-    figures: Callable[[Sequence[dict[str, Any]], Path], list[Path]] | None = None
+    about: str = ""
 
     def plan(self, datasets: Sequence[str] | None, methods: Sequence[str] | None, seeds: int) -> list[Run]:
         """The runs behind the table, or behind those rows and datasets that were asked for."""

@@ -49,6 +49,7 @@ EXPERIMENT = Experiment(
     rows=(
         Row("raw", "best"),
         Row("propagated", "best"),
+        Row("propagated-tuned", "best"),
         Row("random-init", "best"),
         Row("gae", "paper"),
         Row("vgae", "paper"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from topoter.experiments.experiment import Experiment, Measured, Progress, Row, epochs_of
 from topoter.experiments.node_classification import load_labelled
 from topoter.experiments.runs import Run
-from topoter.experiments.studies import DATASETS, REFERENCES, averaged, by_dataset, curves, write_charts
+from topoter.experiments.studies import DATASETS, REFERENCES, averaged, curves
 from topoter.tasks.feature_noise import CURVES, LEVELS, embed_scaled, score_under_noise
 from topoter.tasks.node_classification import split_by_seed
 
@@ -63,12 +63,12 @@ def name(curve: str, level: float) -> str:
 
 def charts(stored: Sequence[dict[str, Any]]) -> list[tuple[str, Html]]:
     """Two charts per dataset, and their twins: mean accuracy over seeds by the level of each noise."""
-    drawn = []
-    for dataset, runs in by_dataset(stored).items():
-        for curve, (kind, as_clean) in CURVES.items():
-            scale = ", scale of the clean rows" if as_clean else ""
-            drawn.append((f"{dataset}, {kind.capitalize()} noise{scale}", chart(runs, curve)))
-    return drawn
+    return [
+        (f"{dataset}, {kind.capitalize()} noise{', scale of the clean rows' if as_clean else ''}", chart(runs, curve))
+        for dataset in dict.fromkeys(run["dataset"] for run in stored)
+        for runs in ([run for run in stored if run["dataset"] == dataset],)
+        for curve, (kind, as_clean) in CURVES.items()
+    ]
 
 
 def chart(runs: Sequence[dict[str, Any]], curve: str) -> Html:
@@ -92,5 +92,5 @@ EXPERIMENT = Experiment(
     scores=scores,
     variations=({"order": 1},),
     charts=charts,
-    figures=lambda stored, folder: [write_charts("noisy features", charts(stored), folder, ABOUT)],
+    about=ABOUT,
 )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from topoter.experiments import experiment
+from topoter.experiments.experiment import Experiment
 from topoter.experiments.runs import Run, save_text
 from topoter.experiments.schedule import stored_runs
 from topoter.experiments.sizes import model_sizes, size_table
@@ -37,7 +39,22 @@ def write_outputs(name: str, runs: Sequence[Run], folder: Path, seeds: int) -> l
     table = folder / name / "table.md"
     save_text(table, table_of(name, rows_of(name, whole, folder), seeds))
     stored = [content for _, content in stored_runs(whole, folder)]
-    return [table, *(chosen.figures(stored, folder / name) if chosen.figures else [])]
+    return [table, *draw_figures(chosen, stored, folder / name)]
+
+
+def draw_figures(chosen: Experiment, stored: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
+    """One page with the experiment's charts, if it has any."""
+    if chosen.charts is None:
+        return []
+    from topoter.report import Page, Section
+
+    page = Page(f"{chosen.name.replace('-', ' ').capitalize()}: figures", chosen.about)
+    for title, chart in chosen.charts(stored):
+        page.add(Section(title).add(chart))
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "figure.html"
+    page.write(path)
+    return [path]
 
 
 def write_model_size(folder: Path) -> Path:

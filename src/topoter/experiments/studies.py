@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topoter.experiments.experiment import Experiment, Row
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
 DATASETS = ("cora", "citeseer", "pubmed")
 REFERENCES = ("propagated", "random-init")
+ABOUT = "Node classification, test accuracy in percent; the band is one deviation over seeds."
 AXES = {
     "order": ("order", "order k of the adjacency"),
     "layers": ("num_layers", "SGC layers (hidden 64)"),
@@ -39,7 +39,7 @@ def _study(name: str, methods: Sequence[str], variations: Sequence[dict[str, Any
         fixed=fixed,
         variations=variations,
         charts=lambda stored: charts(name, stored),
-        figures=lambda stored, folder: [draw(name, stored, folder)],
+        about=ABOUT,
     )
 
 
@@ -54,35 +54,13 @@ PERTURBATION_RATE = _study(
 )
 
 
-def draw(name: str, stored: Sequence[dict[str, Any]], folder: Path) -> Path:
-    """One page with a chart per dataset: mean accuracy over seeds by the varied parameter, deviation as a band."""
-    return write_charts(AXES[name][1], charts(name, stored), folder)
-
-
-def write_charts(label: str, drawn: Sequence[tuple[str, Html]], folder: Path, about: str = "") -> Path:
-    """The page of a study."""
-    from topoter.report import Page, Section
-
-    subtitle = "Node classification, test accuracy in percent; the band is one deviation over seeds."
-    page = Page(f"Study: {label}", subtitle, summary=about)
-    for title, content in drawn:
-        page.add(Section(title).add(content))
-    path = folder / "figure.html"
-    folder.mkdir(parents=True, exist_ok=True)
-    page.write(path)
-    return path
-
-
 def charts(name: str, stored: Sequence[dict[str, Any]]) -> list[tuple[str, Html]]:
     """A chart per dataset, with the dataset as its title."""
     parameter, label = AXES[name]
-    return [(dataset, chart(runs, parameter, label)) for dataset, runs in by_dataset(stored).items()]
-
-
-def by_dataset(stored: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """The runs on each dataset."""
-    names = dict.fromkeys(run["dataset"] for run in stored)
-    return {name: [run for run in stored if run["dataset"] == name] for name in names}
+    return [
+        (dataset, chart([run for run in stored if run["dataset"] == dataset], parameter, label))
+        for dataset in dict.fromkeys(run["dataset"] for run in stored)
+    ]
 
 
 def chart(runs: Sequence[dict[str, Any]], parameter: str, label: str) -> Html:
@@ -94,6 +72,7 @@ def curves(
     runs: Sequence[dict[str, Any]],
     points_of: Callable[[Sequence[dict[str, Any]]], list[tuple[float, float, float]]],
     label: str,
+    title: str = "",
 ) -> Html:
     """A curve per method, through the (value, mean, deviation) that its runs give; references dashed."""
     from topoter.report import line_chart
@@ -103,7 +82,7 @@ def curves(
     for method in dict.fromkeys(run["method"] for run in runs):
         at, means, deviations = zip(*points_of([run for run in runs if run["method"] == method]))
         series.append(Series(method, at, means, deviations, dashed=method in REFERENCES, markers=True))
-    return line_chart(series, title="", x_label=label, y_label="test accuracy, %")
+    return line_chart(series, title=title, x_label=label, y_label="test accuracy, %")
 
 
 def mean_by_value(runs: Sequence[dict[str, Any]], parameter: str) -> list[tuple[float, float, float]]:

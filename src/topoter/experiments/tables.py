@@ -58,11 +58,6 @@ class Cell:
         several = self.recipe.method == "topoter" or "decoder" in self.recipe.parameters
         return f"{self.recipe.method} ({self.recipe_name})" if several else self.recipe.method
 
-    @property
-    def row_name(self) -> str:
-        """The method, and what a study changed."""
-        return " ".join([self.method_name, *(f"{key}={value}" for key, value in self.variation.items())])
-
     def as_dict(self) -> dict[str, Any]:
         """For `--json` and for whoever draws the table: the first metric plain, the others by their names."""
         first, *others = self.scores

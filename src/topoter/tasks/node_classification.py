@@ -103,6 +103,7 @@ Method = Callable[["Data", dict[str, Any], int, "Progress | None"], Embedding]
 METHODS: dict[str, Method] = {
     "raw": raw,
     "propagated": propagated,
+    "propagated-tuned": propagated,  # with parameters of its own, not those of TopoTER's recipe
     "random-init": random_init,
     "topoter": topoter,
     "dgi": _peer(dgi),

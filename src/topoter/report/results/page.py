@@ -67,8 +67,7 @@ def _experiment(found: Found, results: Results, remarks: Remarks) -> Section:
         with written_by_topoter(results.folder / found.name):
             charts = found.experiment.charts(found.runs)
         section.add(_grid([heading(title) + chart for title, chart in charts]))
-        if found.varied:
-            section.add(paragraph("A band is one standard deviation over seeds.", "note"))
+        section.add(paragraph(found.experiment.about, "note"))
     section.add(*(table.html() for table in tables_of(found)))
     said = remarks.of_table(found.name)
     if said:

@@ -37,7 +37,7 @@ def _table(found: Found, datasets: Sequence[str]) -> Table:
     entries = [entry for entry in found.entries if entry.dataset in datasets]
     rows: dict[str, dict[tuple[str, str], Entry]] = {}
     for entry in entries:
-        rows.setdefault(entry.cell.row_name, {})[entry.dataset, entry.cell.protocol] = entry
+        rows.setdefault(entry.cell.method_name, {})[entry.dataset, entry.cell.protocol] = entry
     header, columns = ["method"], []
     for dataset in datasets:
         here = [entry for entry in entries if entry.dataset == dataset]
