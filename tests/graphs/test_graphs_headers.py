@@ -50,6 +50,7 @@ WITH_HEADER = {
     "known names": ("e.csv", "Source,Target\n" + ring(PEOPLE[:6])),
     "known letters": ("e.csv", "u,v\n" + ring(PEOPLE[:6])),
     "pandas' default names": ("e.csv", "0,1\n" + ring(PEOPLE[:6])),
+    "blanks after commas": ("e.csv", "a, b\n" + ring(PEOPLE, delimiter=", ")),
     "blank lines before it": ("e.csv", "\n \n# c\n\na,b\n" + ring(numbered("n"))),
 }
 
@@ -99,8 +100,9 @@ def test_what_was_decided_is_said_with_the_way_out(tmp_path):
     nodes, said = read(tmp_path / "e.csv", "id,time\ntime,place\n")
     assert nodes == 3
     assert "sounds like one, but its values stand further down, too" in said
-    _, said = read(tmp_path / "e.csv", ring(PEOPLE))
-    assert "If" not in said, "nothing to say where nothing was in doubt"
+    for delimiter in (",", ", "):
+        _, said = read(tmp_path / "e.csv", ring(PEOPLE, delimiter=delimiter))
+        assert "If" not in said, "nothing to say where nothing was in doubt"
 
 
 def test_the_user_decides(tmp_path):

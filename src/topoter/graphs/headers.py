@@ -45,8 +45,7 @@ def open_node_table(path: Path, id_column: str | None, drop_bad: bool) -> Table:
     """Open a table with one row per node, with it decided whether its first line is a header or a node."""
     table = open_table(path, asked_columns=[id_column], drop_bad=drop_bad)
     # Ids stand once each, header or not; it is the other columns whose values recur.
-    columns = range(1, len(table.names))
-    return settle([table], columns, NODES)[0] if columns else table
+    return settle([table], range(1, len(table.names)), NODES)[0]
 
 
 def settle(tables: Sequence[Table], columns: Sequence[int], override: Override) -> list[Table]:
@@ -93,7 +92,7 @@ def _odds(table: TextTable, columns: Sequence[int], together: bool) -> float | N
     rows = table.reread(False)
     names = [rows.names[column] for column in columns]
     arrow = rows.read(names, as_text=names)
-    values = [arrow[name] for name in names]
+    values = [pc.utf8_trim_whitespace(arrow[name]) for name in names]
     searched = values
     if together:
         searched = [pa.chunked_array([chunk for column in values for chunk in column.chunks])] * len(values)
