@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -219,3 +220,21 @@ def test_model_sizes_are_counted_not_copied():
     assert sizes["topoter"]["ours"] == sizes["topoter"]["paper"] == 736_260
     assert sizes["dgi"]["ours"] == sizes["dgi"]["paper"] - 1
     assert {size["method"]: size["ours"] for size in model_sizes(num_features=10)}["topoter"] == 10 * 512 + 512 + 2052
+
+
+@pytest.mark.parametrize("dataset", ["cora", "citeseer", "pubmed"])
+def test_what_was_searched_for_is_what_the_search_found(dataset):
+    """The stored searches and the recipes that come from them agree."""
+    stored = json.loads(
+        (Path(__file__).parents[2] / "results" / "search" / f"{dataset}.json").read_text(encoding="utf-8")
+    )
+    for method, key in (("topoter", "trials"), ("propagated-tuned", "propagated")):
+        trials = [
+            ((statistics.fmean(scores), -int(epochs)), trial["setting"])
+            for trial in stored[key]
+            for epochs, scores in trial["scores"].items()
+        ]
+        (_, negative_epochs), setting = max(trials, key=lambda trial: trial[0])
+        parameters = load_recipe("node-classification", method, dataset, "best").parameters
+        assert {name: parameters[name] for name in setting} == setting
+        assert parameters.get("epochs", 0) == -negative_epochs
