@@ -50,5 +50,7 @@ def test_a_command_in_the_documentation_exists_with_its_options(line: str) -> No
     words = shlex.split(line)
     commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     assert words[1] in commands
-    known = {option for parameter in commands[words[1]].params for option in parameter.opts}
+    known = {
+        option for parameter in commands[words[1]].params for option in (*parameter.opts, *parameter.secondary_opts)
+    }
     assert {word for word in words[2:] if word.startswith("-")} <= known

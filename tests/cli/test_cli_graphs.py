@@ -138,7 +138,7 @@ def test_one_graph_and_a_set_are_not_mixed_up(folder, tmp_path):
     line = fails(2, "embed", "m.topoter", "sbm", "-o", "z.npy", "-q", cwd=tmp_path)
     assert "sbm is one graph, but m.topoter was fitted on a set of graphs" in line
     line = fails(2, "fit", "mutag", "--features", "x.csv", "-o", "n.topoter", "-q", cwd=tmp_path)
-    assert "--features go with the file of one graph" in line
+    assert "--features: this goes with the file of one graph" in line
     line = fails(2, "fit", folder, "--pooling", "summ", "-o", "n.topoter", "-q", cwd=tmp_path)
     assert "Unknown pooling 'summ'. Did you mean 'sum'?" in line
     assert "Unknown task 'grph'. Did you mean 'graph'?" in fails(2, "demo", "--task", "grph", cwd=tmp_path)
