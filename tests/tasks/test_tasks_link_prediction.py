@@ -158,12 +158,12 @@ def test_hidden_edges_are_out_of_the_graph_and_all_are_given():
 def test_decoders_are_symmetric_and_the_inner_product_is_one():
     h, pairs = torch.randn(6, 5), torch.tensor([[0, 1, 2], [3, 4, 5]])
     for name in ("inner product", "hadamard"):
-        decoder = build_pair_decoder(name, 5, 0.0, torch.Generator().manual_seed(0)).eval()
+        decoder = build_pair_decoder(name, 5, torch.Generator().manual_seed(0)).eval()
         torch.testing.assert_close(decoder(h, pairs), decoder(h, pairs.flip(0)))
-    inner = build_pair_decoder("inner product", 5, 0.0, torch.Generator())
+    inner = build_pair_decoder("inner product", 5, torch.Generator())
     torch.testing.assert_close(inner(h, pairs), (h @ h.t())[pairs[0], pairs[1]])
     with pytest.raises(UsageError, match="Did you mean 'hadamard'"):
-        build_pair_decoder("hadamrd", 5, 0.0, torch.Generator())
+        build_pair_decoder("hadamrd", 5, torch.Generator())
 
 
 def test_graphs_too_small_or_too_dense_to_split_are_refused():
