@@ -48,8 +48,8 @@ START: Setting = {
     "hidden_edges": 0.5,
     "weight_decay": 5e-5,
     "learning_rate": 1e-2,
-    "epochs": 400,
-    "patience": 100,
+    "epochs": 300,
+    "patience": 60,
 }
 NOISE: Space = {
     "hidden_edges": _values("hidden_edges", 0.0, 0.3, 0.5, 0.7),
