@@ -139,9 +139,16 @@ class LinkModule(nn.Module):
             inner = 1 + 2 * log_deviation - mean**2 - (2 * log_deviation).exp()
             value = value - 0.5 * inner.sum(1).mean() / adjacency.num_nodes
         if settings.joint:
-            topology, _ = self.topoter.loss(x.x, exact(adjacency, settings.perturbation_rate, generator))
-            value = value + settings.joint * topology
+            value = value + settings.joint * self._topology_loss(signal, adjacency, generator)
         return value
+
+    def _topology_loss(self, signal: Tensor, adjacency: Adjacency, generator: torch.Generator) -> Tensor:
+        """TopoTER's loss of a transformation drawn now; X W is shared with the pairs' loss, and so is its noise."""
+        transformation = exact(adjacency, self.settings.perturbation_rate, generator)
+        encoder = self.topoter.encoder
+        delta_h = encoder.propagate(signal, transformation.adjacency_t) - encoder.propagate(signal, adjacency)
+        loss, _ = self.topoter.decoder.loss(delta_h, transformation.pairs, transformation.pair_type)
+        return loss
 
     def _distribution(self, h: Tensor) -> tuple[Tensor, Tensor | None]:
         """The means of the representations, and for VGAE their log deviations (else `None`)."""

@@ -42,7 +42,7 @@ class InnerProduct(PairDecoder):
     """h_i . h_j, the paper's: nothing to learn."""
 
     def forward(self, h: Tensor, pairs: Tensor, noise: Noise | None = None) -> Tensor:
-        return (h[pairs[0]] * h[pairs[1]]).sum(1)
+        return products(h, pairs).sum(1)
 
 
 class Hadamard(PairDecoder):
@@ -53,9 +53,14 @@ class Hadamard(PairDecoder):
         self.layers = linear_layers([channels, HIDDEN, 1])
 
     def forward(self, h: Tensor, pairs: Tensor, noise: Noise | None = None) -> Tensor:
-        hidden = torch.relu(self.layers[0](h[pairs[0]] * h[pairs[1]]))
+        hidden = torch.relu(self.layers[0](products(h, pairs)))
         logits: Tensor = self.layers[1](hidden if noise is None else noise(hidden))
         return logits.squeeze(1)
+
+
+def products(h: Tensor, pairs: Tensor) -> Tensor:
+    """h_i * h_j, channel by channel, [P, F]; `index_select` has a far faster backward pass than h[i]."""
+    return h.index_select(0, pairs[0]) * h.index_select(0, pairs[1])
 
 
 PAIR_DECODERS: dict[str, type[PairDecoder]] = {"inner product": InnerProduct, "hadamard": Hadamard}
