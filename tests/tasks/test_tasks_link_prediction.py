@@ -34,6 +34,10 @@ SETTINGS = {
         "joint": 0.5,
         "hidden_edges": 0.5,
         "dropout": 0.2,
+        "feature_dropout": 0.2,
+        "decoder_dropout": 0.2,
+        "batch_norm": True,
+        "recentre": True,
     },
     "topoter-frozen": {**QUICK, "pretraining_epochs": 3, "decoder": "hadamard"},
 }
@@ -215,3 +219,18 @@ def test_embeddings_of_edges_find_the_blocks_and_repeat(graph, embed):
     unit = torch.nn.functional.normalize(z, dim=1)
     same = graph.y.unsqueeze(0) == graph.y.unsqueeze(1)
     assert (unit @ unit.t())[same].mean() > (unit @ unit.t())[~same].mean() + 0.1
+
+
+def test_spectral_looks_into_a_component_though_there_are_many():
+    """Two blocks in one component beside 40 pairs of nodes: unregularised, all four eigenvectors tell pairs apart."""
+    blocks = block_model(num_nodes=100, num_blocks=2, mean_degree=8.0, num_features=4, seed=2, within=0.95)
+    lonely = torch.arange(100, 180).view(2, 40)
+    adjacency, _ = Adjacency.from_edge_index(torch.cat([blocks.edge_index, lonely], dim=1), 180)
+    same = blocks.y.unsqueeze(0) == blocks.y.unsqueeze(1)
+    gap = {}
+    for regularization in (0.0, 0.03):
+        z = spectral(adjacency, out_channels=4, regularization=regularization, seed=0)[:100]
+        unit = torch.nn.functional.normalize(z, dim=1)
+        products = unit @ unit.t()
+        gap[regularization] = float(products[same].mean() - products[~same].mean())
+    assert gap[0.03] > gap[0.0] + 0.2
