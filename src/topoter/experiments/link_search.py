@@ -75,6 +75,13 @@ TOPOLOGY: Space = {
     ),
     "perturbation_rate": _values("perturbation_rate", 0.7, 0.3, 0.5),
 }
+# For an encoder that stays as pre-training left it.
+PRETRAINING: Space = {
+    "pretraining": (
+        {"pretraining_epochs": 50, "pretraining_learning_rate": 1e-3},
+        {"pretraining_epochs": 200, "pretraining_learning_rate": 1e-2},
+    )
+}
 # The paper's recipe: what it states is fixed, what it leaves open is searched.
 PAPER_START: Setting = {
     "decoder": "inner product",
@@ -118,9 +125,10 @@ class Stage:
 STAGES: dict[str, Stage] = {
     "shared": Stage("gae", SHARED, START),
     "topoter": Stage("topoter", TOPOLOGY, "shared"),
-    "gae": Stage("gae", NOISE, "shared"),
-    "vgae": Stage("vgae", NOISE, "shared"),
     "paper": Stage("topoter", PAPER, PAPER_START),
+    "vgae": Stage("vgae", NOISE, "shared"),
+    "gae": Stage("gae", NOISE, "shared"),
+    "frozen": Stage("topoter-frozen", PRETRAINING, "shared"),
 }
 
 
