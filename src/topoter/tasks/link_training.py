@@ -17,7 +17,7 @@ from topoter.features import prepare_features
 from topoter.kernels import buffers
 from topoter.model import TopoTERModel
 from topoter.tasks.link_encoder import Dropout, LinkEncoder, NoisyFeatures
-from topoter.tasks.link_split import HeldOut, LinkSplit, auc_and_ap
+from topoter.tasks.link_split import HeldOut, LinkSplit, auc
 from topoter.tasks.pair_scores import build_pair_decoder
 from topoter.training import EpochRecord, TrainingSettings, TrainingState, pretrain
 from topoter.transformation import exact
@@ -82,7 +82,7 @@ class LinkSettings:
                 raise invalid_parameter(name, "LinkSettings", "at least 0 and less than 1", value)
 
 
-CHECK_EVERY = 2  # epochs between two looks at the validation pairs
+CHECK_EVERY = 4  # epochs between two looks at the validation pairs
 
 
 @dataclass
@@ -229,7 +229,7 @@ def _fine_tune(
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     if not parameters:
         return  # a frozen encoder with the inner product: nothing to learn
-    optimizer = torch.optim.Adam(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+    optimizer = torch.optim.Adam(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
     best_auc, best_weights = -1.0, module.state_dict()
     for epoch in range(1, settings.epochs + 1):
         module.train()
@@ -239,12 +239,12 @@ def _fine_tune(
         optimizer.step()
         model.losses.append(loss.item())
         if epoch % CHECK_EVERY == 0 or epoch == settings.epochs:
-            auc, _ = auc_and_ap(val, model.scores(val.pairs))
-            if auc > best_auc:
-                best_auc, model.best_epoch = auc, epoch
+            val_auc = auc(val, model.scores(val.pairs))
+            if val_auc > best_auc:
+                best_auc, model.best_epoch = val_auc, epoch
                 best_weights = {name: tensor.clone() for name, tensor in module.state_dict().items()}
             elif epoch - model.best_epoch >= settings.patience:
                 break
             if progress is not None:
-                progress(epoch, settings.epochs, f"loss {model.losses[-1]:.3f}, validation AUC {auc:.1f}")
+                progress(epoch, settings.epochs, f"loss {model.losses[-1]:.3f}, validation AUC {val_auc:.1f}")
     module.load_state_dict(best_weights)
