@@ -70,10 +70,14 @@ def test_stages_start_where_the_shared_one_ended_and_trials_are_not_repeated(gra
 
 
 def test_a_walk_can_be_kept_to_some_parameters(graph, tmp_path):
-    best = LinkSearch(graph, "sbm", 1, tmp_path / "link-sbm.json", only=["topology"]).run()
-    assert best["shared"].setting == link_search.STAGES["shared"].start
-    with pytest.raises(UsageError, match="Did you mean 'topology'"):
-        LinkSearch(graph, "sbm", 1, tmp_path / "link-sbm.json", only=["topologi"])
+    search = LinkSearch(graph, "sbm", 1, tmp_path / "link-sbm.json", only=["topoter.topology"])
+    best = search.run()
+    assert set(best) == {"topoter"}
+    start = link_search.STAGES["shared"].start
+    assert {name: best["topoter"].setting[name] for name in start} == start
+    assert len(search.trials) == 2
+    with pytest.raises(UsageError, match=r"Did you mean 'topoter\.topology'"):
+        LinkSearch(graph, "sbm", 1, tmp_path / "link-sbm.json", only=["topoter.topologi"])
 
 
 def test_the_peers_are_given_as_many_settings():

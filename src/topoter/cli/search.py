@@ -27,7 +27,7 @@ def run(
         "results/search"
     ),
     only: Annotated[
-        list[str] | None, typer.Option(help="Links: a parameter to walk through (repeat it for more; else all).")
+        list[str] | None, typer.Option(help="Links: a stage.parameter to walk through (repeat it for more; else all).")
     ] = None,
     data_root: DataRoot = None,
     quiet: Quiet = False,

@@ -111,6 +111,8 @@ PAPER: Space = {
     "epochs": ({"epochs": 200, "patience": 50}, {"epochs": 600, "patience": 150}),
     "perturbation_rate": _values("perturbation_rate", 0.3, 0.7),
 }
+# The same without pre-training, nothing chosen: what the pre-training of that recipe is worth.
+WITHOUT: Space = {"pretraining": ({"pretraining_epochs": 0},)}
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ STAGES: dict[str, Stage] = {
     "shared": Stage("gae", SHARED, START),
     "topoter": Stage("topoter", TOPOLOGY, "shared"),
     "paper": Stage("topoter", PAPER, PAPER_START),
+    "paper-without": Stage("no-pretraining", WITHOUT, "paper"),
     "vgae": Stage("vgae", NOISE, "shared"),
     "gae": Stage("gae", NOISE, "shared"),
     "frozen": Stage("topoter-frozen", PRETRAINING, "shared"),
@@ -157,12 +160,12 @@ class LinkSearch:
         data: a graph; the test pairs of its splits are thrown away here.
         seeds: splits, and trainings, per setting.
         path: where the trials are kept.
-        only: the parameters to walk through, for graphs on which all would take too long; all if empty.
+        only: what to walk through, each as "stage.parameter", where all would take too long; all if empty.
     """
 
     def __init__(self, data: Data, dataset: str, seeds: int, path: Path, only: Sequence[str] = ()) -> None:
         self.dataset, self.seeds, self.path, self.only = dataset, seeds, path, tuple(only)
-        known = {name for stage in STAGES.values() for name in stage.space}
+        known = {f"{name}.{parameter}" for name, stage in STAGES.items() for parameter in stage.space}
         for name in self.only:
             if name not in known:
                 raise unknown_name("parameter of the search", name, sorted(known))
@@ -170,22 +173,19 @@ class LinkSearch:
         self.trials = self._load()
 
     def run(self, on_trial: OnTrial | None = None) -> dict[str, LinkTrial]:
-        """The best trial of every stage, after trying what is not on disk yet."""
+        """The best trial of every stage that was walked, after trying what is not on disk yet."""
         best: dict[str, LinkTrial] = {}
+        ended: dict[str, Setting] = {}
         for name, stage in STAGES.items():
-            start = best[stage.start].setting if isinstance(stage.start, str) else stage.start
-            best[name] = self._walk(stage, start, on_trial)
+            setting = ended[stage.start] if isinstance(stage.start, str) else stage.start
+            for parameter, values in stage.space.items():
+                if self.only and f"{name}.{parameter}" not in self.only:
+                    continue
+                tried = [self.trial(stage.method, {**setting, **value}, on_trial) for value in values]
+                best[name] = max(tried, key=lambda trial: trial.score)
+                setting = best[name].setting
+            ended[name] = setting
         return best
-
-    def _walk(self, stage: Stage, setting: Setting, on_trial: OnTrial | None) -> LinkTrial:
-        found: LinkTrial | None = None
-        for name, values in stage.space.items():
-            if self.only and name not in self.only:
-                continue
-            tried = [self.trial(stage.method, {**setting, **value}, on_trial) for value in values]
-            found = max(tried, key=lambda trial: trial.score)
-            setting = found.setting
-        return found or self.trial(stage.method, setting, on_trial)
 
     def trial(self, method: str, setting: Setting, on_trial: OnTrial | None = None) -> LinkTrial:
         """The scores of a setting, from the file or by training."""
