@@ -111,6 +111,17 @@ PAPER: Space = {
     "epochs": ({"epochs": 200, "patience": 50}, {"epochs": 600, "patience": 150}),
     "perturbation_rate": _values("perturbation_rate", 0.3, 0.7),
 }
+# A second round, from where the first one ended: its start was far from there.
+PAPER_AGAIN: Space = {
+    "recentre": PAPER["recentre"],
+    "feature_scaling": PAPER["feature_scaling"],
+    "pretraining": (
+        {"pretraining_epochs": 100, "pretraining_learning_rate": 1e-3},
+        {"pretraining_epochs": 30, "pretraining_learning_rate": 1e-3},
+        {"pretraining_epochs": 300, "pretraining_learning_rate": 1e-3},
+    ),
+    "perturbation_rate": _values("perturbation_rate", 0.1, 0.3, 0.5),
+}
 # The same without pre-training, nothing chosen: what the pre-training of that recipe is worth.
 WITHOUT: Space = {"pretraining": ({"pretraining_epochs": 0},)}
 
@@ -128,7 +139,8 @@ STAGES: dict[str, Stage] = {
     "shared": Stage("gae", SHARED, START),
     "topoter": Stage("topoter", TOPOLOGY, "shared"),
     "paper": Stage("topoter", PAPER, PAPER_START),
-    "paper-without": Stage("no-pretraining", WITHOUT, "paper"),
+    "paper-again": Stage("topoter", PAPER_AGAIN, "paper"),
+    "paper-without": Stage("no-pretraining", WITHOUT, "paper-again"),
     "vgae": Stage("vgae", NOISE, "shared"),
     "gae": Stage("gae", NOISE, "shared"),
     "frozen": Stage("topoter-frozen", PRETRAINING, "shared"),
