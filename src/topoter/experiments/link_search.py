@@ -122,8 +122,10 @@ PAPER_AGAIN: Space = {
     ),
     "perturbation_rate": _values("perturbation_rate", 0.1, 0.3, 0.5),
 }
-# The same without pre-training, nothing chosen: what the pre-training of that recipe is worth.
-WITHOUT: Space = {"pretraining": ({"pretraining_epochs": 0},)}
+# The same without pre-training: what the pre-training of that recipe is worth.
+WITHOUT: Space = {
+    "pretraining": ({"pretraining_epochs": 0, "recentre": True}, {"pretraining_epochs": 0, "recentre": False})
+}
 
 
 @dataclass(frozen=True)
