@@ -108,3 +108,7 @@ def test_links_are_evaluated_and_reproduced(real_data, tmp_path):
     assert len(list((tmp_path / "link-prediction" / "cora").glob("*.json"))) == 4
     stored = topoter(*again, "--seeds", 2, "--stored", "--out", tmp_path, "--quiet")
     assert stored.stdout == shown.stdout
+
+
+def test_search_knows_its_tasks():
+    assert "Unknown task 'lnk'. Did you mean 'link'?" in fails(2, "search", "cora", "--task", "lnk")

@@ -88,6 +88,7 @@ def test_the_row_without_pretraining_differs_in_that_alone():
             "perturbation_rate",
             "scale_edges",
             "prior_bias",
+            "recentre",
             "joint",
         }
         assert without == {key: ours[key] for key in without}

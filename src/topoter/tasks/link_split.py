@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from scipy.stats import rankdata
 from sklearn.metrics import average_precision_score, roc_auc_score
 from torch import Tensor
 
@@ -84,6 +85,15 @@ def check_splittable(adjacency: Adjacency) -> None:
         raise DataError(
             f"The graph has {free} disconnected pairs; {num_val + num_test} are needed to hold out as many as edges."
         )
+
+
+def auc(held_out: HeldOut, scores: Tensor) -> float:
+    """Area under the ROC curve in percent, as in `auc_and_ap`, from ranks alone: cheap enough for every few epochs."""
+    ranks = rankdata(scores.numpy())  # equal scores get the mean of their ranks
+    connected = held_out.label.numpy() > 0
+    num_connected = int(connected.sum())
+    above = ranks[connected].sum() - num_connected * (num_connected + 1) / 2
+    return 100 * float(above) / (num_connected * (len(ranks) - num_connected))
 
 
 def auc_and_ap(held_out: HeldOut, scores: Tensor | np.ndarray) -> tuple[float, float]:

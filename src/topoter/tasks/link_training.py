@@ -10,15 +10,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from topoter.adjacency import Adjacency
-from topoter.baselines.randomness import seeded
+from topoter.decoder import TransformationDecoder
 from topoter.encoders import Features
-from topoter.estimator import TopoTER
+from topoter.errors import invalid_parameter
 from topoter.features import prepare_features
 from topoter.kernels import buffers
 from topoter.model import TopoTERModel
-from topoter.tasks.link_split import HeldOut, LinkSplit, auc_and_ap
+from topoter.tasks.link_encoder import Dropout, LinkEncoder, NoisyFeatures
+from topoter.tasks.link_split import HeldOut, LinkSplit, auc
 from topoter.tasks.pair_scores import build_pair_decoder
-from topoter.training import EpochRecord
+from topoter.training import EpochRecord, TrainingSettings, TrainingState, pretrain
 from topoter.transformation import exact
 
 # Called with the epochs done, the most there will be, and a word on how it goes.
@@ -30,16 +31,18 @@ class LinkSettings:
     """How links are learned.
 
     Args:
-        hidden_channels, out_channels: of the two GCN layers.
+        hidden_channels, out_channels, activation, batch_norm: of the two GCN layers (`LinkEncoder`).
         init, feature_scaling: as in `TopoTER`.
         pretraining_epochs, pretraining_learning_rate, perturbation_rate, scale_edges, prior_bias: of TopoTER's
             pre-training on the training graph; 0 epochs leave it out, and change nothing else.
+        recentre: before the training on pairs, give the representations mean 0 and mean squared length 1.
         decoder: a name in `PAIR_DECODERS`.
         frozen: keep the encoder as pre-training left it and learn the decoder only, if there is something to learn.
         variational: VGAE: representations are drawn from a learned normal distribution, with its divergence.
         epochs, patience, learning_rate, weight_decay: of the training on pairs; patience counts epochs without a better
             validation AUC.
-        dropout: of representations, before each propagation and before the decoder.
+        feature_dropout, dropout, decoder_dropout: of the features' entries, of the hidden representations, and of what
+            a learned decoder has between its layers.
         hidden_edges: share of the training edges that is left out of message passing in an epoch, and predicted in
             it; 0 predicts all edges along all edges, as GAE does, and learns to find what it has been shown.
         joint: weight of TopoTER's loss beside that of the pairs.
@@ -47,6 +50,8 @@ class LinkSettings:
 
     hidden_channels: int = 32
     out_channels: int = 16
+    activation: str = "relu"
+    batch_norm: bool = False
     init: str = "glorot"
     init_gain: float = 1.0
     feature_scaling: str = "none"
@@ -55,6 +60,7 @@ class LinkSettings:
     perturbation_rate: float = 0.7
     scale_edges: bool = True
     prior_bias: bool = True
+    recentre: bool = False
     decoder: str = "inner product"
     frozen: bool = False
     variational: bool = False
@@ -62,12 +68,21 @@ class LinkSettings:
     patience: int = 50
     learning_rate: float = 1e-2
     weight_decay: float = 0.0
+    feature_dropout: float = 0.0
     dropout: float = 0.0
+    decoder_dropout: float = 0.0
     hidden_edges: float = 0.0
     joint: float = 0.0
 
+    def check(self) -> None:
+        """Raise for the first share that is none."""
+        for name in ("feature_dropout", "dropout", "decoder_dropout", "hidden_edges"):
+            value = getattr(self, name)
+            if not 0 <= value < 1:
+                raise invalid_parameter(name, "LinkSettings", "at least 0 and less than 1", value)
 
-CHECK_EVERY = 2  # epochs between two looks at the validation pairs
+
+CHECK_EVERY = 4  # epochs between two looks at the validation pairs
 
 
 @dataclass
@@ -97,40 +112,50 @@ class LinkModule(nn.Module):
         super().__init__()
         self.topoter = topoter
         self.settings = settings
-        self.decoder = build_pair_decoder(settings.decoder, settings.out_channels, settings.dropout, generator)
+        self.decoder = build_pair_decoder(settings.decoder, settings.out_channels, generator)
 
     def encode(self, x: Features, adjacency: Adjacency) -> Tensor:
         """H [N, F]; of a variational encoder the means."""
-        mean, _ = self.distribution(x, adjacency)
-        return mean
+        h: Tensor = self.topoter.encoder(x, adjacency)
+        return self._distribution(h)[0]
 
-    def distribution(self, x: Features, adjacency: Adjacency) -> tuple[Tensor, Tensor | None]:
-        """The means of the representations, and for VGAE their log deviations (else `None`)."""
-        dropout, encoder = self.settings.dropout, self.topoter.encoder
-        signal = functional.dropout(encoder.project(x), dropout, self.training)
-        h = functional.dropout(encoder.propagate(signal, adjacency), dropout, self.training)
-        if not self.settings.variational:
-            return h, None
-        mean, log_deviation = h.chunk(2, dim=1)
-        return mean, log_deviation.clamp(max=10)
-
-    def loss(self, x: Features, adjacency: Adjacency, generator: torch.Generator) -> Tensor:
+    def loss(self, x: NoisyFeatures, adjacency: Adjacency, generator: torch.Generator, dropout: Dropout) -> Tensor:
         """Cross entropy of connected and disconnected training pairs, and what else the settings ask for."""
-        settings = self.settings
+        settings, encoder = self.settings, self.topoter.encoder
+        assert isinstance(encoder, LinkEncoder)
         visible, connected = hide_edges(adjacency, settings.hidden_edges, generator)
         space = adjacency.pair_space
         count = torch.minimum(torch.tensor([connected.size(1)]), space.num_disconnected)
         pairs = HeldOut.of(connected, space.disconnected(count, generator))
-        mean, log_deviation = self.distribution(x, visible)
-        h = mean if log_deviation is None else mean + torch.randn_like(mean) * log_deviation.exp()
-        value = functional.binary_cross_entropy_with_logits(self.decoder(h, pairs.pairs), pairs.label)
+        signal = encoder.project(x.drop(dropout, settings.feature_dropout))
+        hidden = dropout(encoder.first(signal, visible), settings.dropout)
+        mean, log_deviation = self._distribution(encoder.second(hidden, visible))
+        h = mean
+        if log_deviation is not None:
+            h = mean + torch.randn(mean.shape, generator=generator) * log_deviation.exp()
+        logits = self.decoder(h, pairs.pairs, lambda values: dropout(values, settings.decoder_dropout))
+        value = functional.binary_cross_entropy_with_logits(logits, pairs.label)
         if log_deviation is not None:
             inner = 1 + 2 * log_deviation - mean**2 - (2 * log_deviation).exp()
             value = value - 0.5 * inner.sum(1).mean() / adjacency.num_nodes
         if settings.joint:
-            topology, _ = self.topoter.loss(x, exact(adjacency, settings.perturbation_rate, generator))
-            value = value + settings.joint * topology
+            value = value + settings.joint * self._topology_loss(signal, adjacency, generator)
         return value
+
+    def _topology_loss(self, signal: Tensor, adjacency: Adjacency, generator: torch.Generator) -> Tensor:
+        """TopoTER's loss of a transformation drawn now; X W is shared with the pairs' loss, and so is its noise."""
+        transformation = exact(adjacency, self.settings.perturbation_rate, generator)
+        encoder = self.topoter.encoder
+        delta_h = encoder.propagate(signal, transformation.adjacency_t) - encoder.propagate(signal, adjacency)
+        loss, _ = self.topoter.decoder.loss(delta_h, transformation.pairs, transformation.pair_type)
+        return loss
+
+    def _distribution(self, h: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The means of the representations, and for VGAE their log deviations (else `None`)."""
+        if not self.settings.variational:
+            return h, None
+        mean, log_deviation = h.chunk(2, dim=1)
+        return mean, log_deviation.clamp(max=10)
 
 
 def hide_edges(adjacency: Adjacency, share: float, generator: torch.Generator) -> tuple[Adjacency, Tensor]:
@@ -148,72 +173,78 @@ def train_links(split: LinkSplit, settings: LinkSettings, seed: int, progress: P
 
     The test pairs of the split are not looked at.
     """
-    generator = torch.Generator().manual_seed(seed)
-    pretrained = pretrain_encoder(split, settings, seed, progress)
-    with seeded(seed):  # dropout and VGAE's noise come from PyTorch's global generator
-        module = LinkModule(pretrained.model_, settings, generator)
-        adjacency, _ = Adjacency.from_edge_index(
-            split.data.edge_index, split.data.num_nodes, split.data.get("edge_weight")
-        )
-        x = prepare_features(split.data.x, settings.feature_scaling)
-        model = LinkModel(module, x, adjacency, history=pretrained.history_)
-        _fine_tune(model, split.val, settings, generator, progress)
+    settings.check()
+    data = split.data
+    adjacency, _ = Adjacency.from_edge_index(data.edge_index, data.num_nodes, data.get("edge_weight"))
+    x = prepare_features(data.x, settings.feature_scaling)
+    topoter, history = pretrain_encoder(x, adjacency, settings, seed, progress)
+    if settings.recentre:
+        assert isinstance(topoter.encoder, LinkEncoder)
+        topoter.encoder.recentre(x, adjacency)
+    generator = torch.Generator().manual_seed(seed)  # anew, so that pre-training changes no draw that comes after it
+    model = LinkModel(LinkModule(topoter, settings, generator), x, adjacency, history=history)
+    _fine_tune(model, split.val, settings, generator, Dropout(seed), progress)
     buffers.release()
     return model
 
 
-def pretrain_encoder(split: LinkSplit, settings: LinkSettings, seed: int, progress: Progress | None = None) -> TopoTER:
-    """TopoTER on the training graph with two GCN layers."""
-    epochs = settings.pretraining_epochs
+def pretrain_encoder(
+    x: Features, adjacency: Adjacency, settings: LinkSettings, seed: int, progress: Progress | None = None
+) -> tuple[TopoTERModel, list[EpochRecord]]:
+    """TopoTER's module after pre-training on the training graph, and what each epoch showed."""
+    generator = torch.Generator().manual_seed(seed)
+    out_channels = (2 if settings.variational else 1) * settings.out_channels
+    encoder = LinkEncoder(x.shape[1], settings.hidden_channels, out_channels, settings.activation, settings.batch_norm)
+    encoder.initialize(settings.init, generator, settings.init_gain)
+    decoder = TransformationDecoder(out_channels, scale_edges=settings.scale_edges)
+    decoder.initialize(generator)
+    if settings.prior_bias:
+        decoder.start_at_prior(settings.perturbation_rate)
+    training = TrainingSettings(
+        perturbation_rate=settings.perturbation_rate,
+        epochs=settings.pretraining_epochs,
+        learning_rate=settings.pretraining_learning_rate,
+    )
+    state = TrainingState.start(TopoTERModel(encoder, decoder), training, generator)
 
     def on_epoch(record: EpochRecord) -> None:
         if progress is not None:
-            progress(record.epoch, epochs, f"pre-training, loss {record.loss:.3f}")
+            progress(record.epoch, settings.pretraining_epochs, f"pre-training, loss {record.loss:.3f}")
 
-    return TopoTER(
-        "gcn",
-        num_layers=2,
-        hidden_channels=settings.hidden_channels,
-        out_channels=(2 if settings.variational else 1) * settings.out_channels,
-        perturbation_rate=settings.perturbation_rate,
-        feature_scaling=settings.feature_scaling,
-        init=settings.init,
-        init_gain=settings.init_gain,
-        scale_edges=settings.scale_edges,
-        prior_bias=settings.prior_bias,
-        epochs=epochs,
-        learning_rate=settings.pretraining_learning_rate,
-        patience=20,
-        random_state=seed,
-        on_epoch=on_epoch,
-    ).fit(split.data)
+    pretrain(state, [(x, adjacency)], training, on_epoch=on_epoch)
+    return state.model, state.history
 
 
 def _fine_tune(
-    model: LinkModel, val: HeldOut, settings: LinkSettings, generator: torch.Generator, progress: Progress | None
+    model: LinkModel,
+    val: HeldOut,
+    settings: LinkSettings,
+    generator: torch.Generator,
+    dropout: Dropout,
+    progress: Progress | None,
 ) -> None:
-    module = model.module
+    module, x = model.module, NoisyFeatures(model.x)
     if settings.frozen:
         module.topoter.requires_grad_(False)
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     if not parameters:
         return  # a frozen encoder with the inner product: nothing to learn
-    optimizer = torch.optim.Adam(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+    optimizer = torch.optim.Adam(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
     best_auc, best_weights = -1.0, module.state_dict()
     for epoch in range(1, settings.epochs + 1):
         module.train()
         optimizer.zero_grad(set_to_none=True)
-        loss = module.loss(model.x, model.adjacency, generator)
+        loss = module.loss(x, model.adjacency, generator, dropout)
         loss.backward()
         optimizer.step()
         model.losses.append(loss.item())
         if epoch % CHECK_EVERY == 0 or epoch == settings.epochs:
-            auc, _ = auc_and_ap(val, model.scores(val.pairs))
-            if auc > best_auc:
-                best_auc, model.best_epoch = auc, epoch
+            val_auc = auc(val, model.scores(val.pairs))
+            if val_auc > best_auc:
+                best_auc, model.best_epoch = val_auc, epoch
                 best_weights = {name: tensor.clone() for name, tensor in module.state_dict().items()}
             elif epoch - model.best_epoch >= settings.patience:
                 break
             if progress is not None:
-                progress(epoch, settings.epochs, f"loss {model.losses[-1]:.3f}, validation AUC {auc:.1f}")
+                progress(epoch, settings.epochs, f"loss {model.losses[-1]:.3f}, validation AUC {val_auc:.1f}")
     module.load_state_dict(best_weights)
