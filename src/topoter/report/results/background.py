@@ -2,43 +2,71 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 from typing import Any
 
 from topoter.experiments.search import Trial
 from topoter.report.results.stored import read_json, written_by_topoter
-from topoter.report.tables import CellLike, Table
+from topoter.report.tables import Cell, CellLike, Table
 
 SPEED_FILE = "bench.json"
 
 
 def search_tables(folder: Path) -> list[Table]:
-    """Per dataset every setting tried, the best first."""
+    """Per search every setting tried, the best first."""
     tables = []
     for path in sorted((folder / "search").glob("*.json")):
         with written_by_topoter(path):
-            tables.append(_search_table(read_json(path)))
+            content = read_json(path)
+            tables.append(_link_search_table(content) if "stages" in content else _search_table(content))
     return tables
 
 
 def _search_table(content: dict[str, Any]) -> Table:
-    trials = [
-        Trial(item["setting"], {int(epochs): values for epochs, values in item["scores"].items()})
-        for item in content["trials"]
-    ]
     names = list(content["space"])
+    trials = [(trial, "topoter") for trial in _trials(content["trials"])]
+    trials += [(trial, "propagated") for trial in _trials(content.get("propagated", []))]
     rows: list[list[CellLike]] = []
-    for trial in sorted(trials, key=lambda trial: -trial.best()[0]):
+    for trial, method in sorted(trials, key=lambda item: -item[0].best()[0]):
         score, epochs = trial.best()
         # A setting's place, its score, and what it set.
-        rows.append([len(rows) + 1, f"{score:.2f}", epochs, *(str(trial.setting[name]) for name in names)])
+        values = (str(trial.setting.get(name, "")) for name in names)
+        rows.append([len(rows) + 1, method, f"{score:.2f}", epochs, *values])
     return Table(
-        ["place", "validation accuracy", "epochs", *names],
+        ["place", "method", "validation accuracy", "epochs", *names],
         rows,
-        caption=f"{content['dataset']}: {len(trials)} settings tried, accuracy in %",
-        note=f"Mean over {content['seeds']} encoders and {content['splits']} splits of the labelled nodes; "
-        f"topoter {content['versions']['topoter']}, git commit {content['versions']['git']}.",
+        caption=f"{content['dataset']}: {len(rows)} settings tried, at most {max(content['epochs'])} epochs",
+        note=f"Accuracy in %, mean over {content['seeds']} encoders and {content['splits']} splits of the labelled "
+        f"nodes; {_made_by(content)}.",
     )
+
+
+def _trials(stored: list[dict[str, Any]]) -> list[Trial]:
+    return [
+        Trial(item["setting"], {int(epochs): values for epochs, values in item["scores"].items()}) for item in stored
+    ]
+
+
+def _link_search_table(content: dict[str, Any]) -> Table:
+    rows: list[list[CellLike]] = []
+    trials = [
+        (statistics.fmean(trial["val_auc"]), statistics.fmean(trial["val_ap"]), trial) for trial in content["trials"]
+    ]
+    for auc, ap, trial in sorted(trials, key=lambda item: -item[0] - item[1]):
+        setting = ", ".join(f"{name} {value}" for name, value in trial["setting"].items() if name != "decoder")
+        what = [trial["method"], trial["setting"]["decoder"], f"{auc:.2f}", f"{ap:.2f}"]
+        rows.append([len(rows) + 1, *what, Cell(setting, wrap=True)])
+    return Table(
+        ["place", "method", "decoder", "validation AUC", "validation AP", "setting"],
+        rows,
+        caption=f"{content['dataset']}, links: {len(rows)} settings tried, in %",
+        note=f"Mean over {content['seeds']} splits of the edges; {_made_by(content)}.",
+    )
+
+
+def _made_by(content: dict[str, Any]) -> str:
+    return f"topoter {content['versions']['topoter']}, git commit {content['versions']['git']}"
 
 
 def speed_tables(folder: Path) -> list[Table]:
