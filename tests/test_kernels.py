@@ -15,9 +15,8 @@ from topoter.errors import UsageError
 from topoter.kernels import active, buffers, mode, use_compiled
 from topoter.kernels.adjacency import symmetric_csr
 from topoter.kernels.pair_decoder import _exp, _tournament
-from topoter.kernels.pairs import flip_pairs, mark_smallest, union_of_sorted
+from topoter.kernels.pairs import flip_pairs, mark_smallest
 from topoter.kernels.sparse import SparseOperator, multiply, multiply_plain, multiply_transposed
-from topoter.pairs import union_of_sorted_plain
 from topoter.transformation import SAMPLERS, mark_smallest_plain
 
 
@@ -237,13 +236,6 @@ def test_flipping_sorted_lists_gives_the_exclusive_or(shares, weighted):
         assert torch.equal(weight, plain_weight)
         old = dict(zip(map(tuple, adjacency.edges.t().tolist()), adjacency.weight.tolist()))
         assert weight.tolist() == [old.get(pair, 1.0) for pair in sorted(expected)]
-
-
-@pytest.mark.parametrize("lists", [([], []), ([1, 4], []), ([], [2, 2, 5]), ([1, 4, 9], [0, 0, 4, 4, 10]), ([3], [3])])
-def test_the_union_of_sorted_lists_holds_every_number_once(lists):
-    a, b = (torch.tensor(numbers, dtype=torch.int64) for numbers in lists)
-    assert union_of_sorted(a, b).tolist() == sorted({*lists[0], *lists[1]})
-    assert torch.equal(union_of_sorted(a, b), union_of_sorted_plain(a, b))
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 20_000])

@@ -8,7 +8,7 @@ import torch
 
 from dense_oracle import all_pairs, as_set, batch_of, random_graph
 from topoter.adjacency import Adjacency
-from topoter.pairs import PairSpace, sample_distinct, sorted_draws
+from topoter.pairs import PairSpace, sample_distinct, sorted_draws, union_of_sorted
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -163,3 +163,9 @@ def test_compiled_and_plain_sampling_draw_the_same(adjacency, monkeypatch):
     compiled = space.disconnected(count, torch.Generator().manual_seed(3))
     monkeypatch.setenv("TOPOTER_KERNELS", "plain")
     assert torch.equal(compiled, space.disconnected(count, torch.Generator().manual_seed(3)))
+
+
+@pytest.mark.parametrize("lists", [([], []), ([1, 4], []), ([], [2, 2, 5]), ([1, 4, 9], [0, 0, 4, 4, 10]), ([3], [3])])
+def test_the_union_of_sorted_lists_holds_every_number_once(lists):
+    a, b = (torch.tensor(numbers, dtype=torch.int64) for numbers in lists)
+    assert union_of_sorted(a, b).tolist() == sorted({*lists[0], *lists[1]})

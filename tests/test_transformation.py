@@ -9,6 +9,7 @@ import torch
 from dense_oracle import all_pairs, as_set, batch_of, dense_adjacency, random_graph
 from topoter.adjacency import Adjacency
 from topoter.errors import DataError, UsageError
+from topoter.kernels.pairs import join_pairs
 from topoter.transformation import (
     SAMPLERS,
     EdgeChange,
@@ -16,6 +17,7 @@ from topoter.transformation import (
     bernoulli,
     check_transformable,
     exact,
+    join_pairs_plain,
     paired,
 )
 
@@ -302,3 +304,13 @@ def test_a_transformed_graph_can_be_transformed_again():
         twice = exact(once, 0.5, seeded(seed))
         disconnected = twice.pairs[:, twice.pair_type % 2 == 0]
         assert not as_set(disconnected) & as_set(once.edges)
+
+
+@pytest.mark.parametrize("sizes", [(0, 4), (5, 0), (40, 25)])
+def test_pairs_are_joined_as_by_plain_operations(sizes):
+    generator = torch.Generator().manual_seed(0)
+    arguments = []
+    for size in sizes:
+        arguments += [torch.randint(9, (2, size), generator=generator), torch.rand(size, generator=generator) < 0.5]
+    for found, expected in zip(join_pairs(*arguments), join_pairs_plain(*arguments)):
+        assert torch.equal(found, expected)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from topoter.kernels import mode
 from topoter.kernels.buffers import empty
-from topoter.kernels.pairs import pairs_of_ranks, union_of_sorted
+from topoter.kernels.pairs import pairs_of_ranks
 
 
 class PairSpace:
@@ -76,13 +77,12 @@ def sample_distinct(first: Tensor, size: Tensor, count: Tensor, generator: torch
     As many numbers are drawn as are missing, repeats are dropped, and what is missing then is drawn again: no number
     is ever preferred. Where more than half of a range is wanted, the numbers to leave out are drawn instead.
     """
-    unite = union_of_sorted if mode() == "fast" else union_of_sorted_plain
     invert = count * 2 > size
     wanted = torch.where(invert, size - count, count)
     chosen = torch.empty(0, dtype=torch.int64)
     missing = wanted
     while int(missing.sum()) > 0:
-        chosen = unite(chosen, sorted_draws(first, size, missing, generator))
+        chosen = union_of_sorted(chosen, sorted_draws(first, size, missing, generator))
         missing = wanted - (torch.searchsorted(chosen, first + size) - torch.searchsorted(chosen, first))
     if not bool(invert.any()):
         return chosen
@@ -91,7 +91,7 @@ def sample_distinct(first: Tensor, size: Tensor, count: Tensor, generator: torch
     everything = first[group] + torch.arange(group.numel()) - (inverted_size.cumsum(0) - inverted_size)[group]
     left = everything[~torch.isin(everything, chosen)]
     of_inverted = invert[_stretch_of(chosen, first)]
-    return unite(chosen[~of_inverted], left)
+    return union_of_sorted(chosen[~of_inverted], left)
 
 
 def sorted_draws(first: Tensor, size: Tensor, count: Tensor, generator: torch.Generator) -> Tensor:
@@ -101,23 +101,38 @@ def sorted_draws(first: Tensor, size: Tensor, count: Tensor, generator: torch.Ge
     by their sum. (Sizes are below 2^53, so a double holds every number exactly.)
     """
     end = (count + 1).cumsum(0) - 1  # of each range's gaps
-    gaps = random_unit(int(end[-1]) + 1, generator).neg_().log1p_().neg_()
-    reached = gaps.cumsum_(0)
+    # NumPy, because PyTorch would deal such short operations out to threads, which then spin while compiled code runs.
+    gaps = random_unit(int(end[-1]) + 1, generator).numpy()
+    np.log(np.subtract(1.0, gaps, out=gaps), out=gaps)  # minus the gaps; the sign cancels below
+    reached = torch.from_numpy(gaps).cumsum_(0)
     before = torch.cat([reached.new_zeros(1), reached[end[:-1]]])
     stretch = size / (reached[end] - before)
+    drawn = empty(int(count.sum()), dtype=torch.int64)
     if count.numel() == 1:
-        drawn = empty(int(count), dtype=torch.int64).copy_(reached[:-1].mul_(stretch))
-        return drawn.clamp_(max=int(size) - 1).add_(first)
+        offset = np.multiply(gaps[:-1], float(stretch), out=gaps[:-1])
+        np.copyto(drawn.numpy(), offset, casting="unsafe")
+        np.minimum(drawn.numpy(), int(size) - 1, out=drawn.numpy())
+        np.add(drawn.numpy(), int(first), out=drawn.numpy())
+        return drawn
     group = torch.repeat_interleave(count)
     inside = torch.ones(reached.numel(), dtype=torch.bool)
     inside[end] = False
-    offset = ((reached[inside] - before[group]) * stretch[group]).long()
-    return first[group] + offset.clamp_(min=0).minimum(size[group] - 1)
+    drawn.copy_((reached[inside] - before[group]) * stretch[group])
+    return drawn.clamp_(min=0).minimum(size[group] - 1).add_(first[group])
 
 
-def union_of_sorted_plain(a: Tensor, b: Tensor) -> Tensor:
-    """The twin of `kernels.pairs.union_of_sorted`, by sorting."""
-    return torch.cat([a, b]).unique()
+def union_of_sorted(a: Tensor, b: Tensor) -> Tensor:
+    """Two sorted lists of integers as one, every number once; few of them new or repeated, so what is right is copied.
+
+    `a` has no repeats.
+    """
+    known, new = a.numpy(), b.numpy()
+    new = np.delete(new, 1 + np.flatnonzero(new[1:] == new[:-1]))
+    if known.size == 0:
+        return torch.from_numpy(new)
+    place = np.searchsorted(known, new)
+    is_new = known[np.minimum(place, known.size - 1)] != new
+    return torch.from_numpy(np.insert(known, place[is_new], new[is_new]))
 
 
 def random_below(limit: Tensor, generator: torch.Generator) -> Tensor:
@@ -127,7 +142,15 @@ def random_below(limit: Tensor, generator: torch.Generator) -> Tensor:
 
 def random_unit(count: int, generator: torch.Generator) -> Tensor:
     """Uniform numbers from [0, 1), with all bits of a double."""
-    return empty(count, dtype=torch.float64).uniform_(generator=generator)
+    drawn = empty(count, dtype=torch.float64)
+    _fast_stream(generator).random(out=drawn.numpy())
+    return drawn
+
+
+def _fast_stream(generator: torch.Generator) -> np.random.Generator:
+    """A stream of random numbers that the next draw of `generator` decides, several times as fast as itself."""
+    seed = int(torch.randint(1 << 62, (), generator=generator))
+    return np.random.Generator(np.random.SFC64(seed))
 
 
 def _stretch_of(position: Tensor, starts: Tensor) -> Tensor:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from topoter.adjacency import Adjacency
 from topoter.errors import DataError, invalid_parameter
 from topoter.kernels import mode
-from topoter.kernels.buffers import empty
-from topoter.kernels.pairs import mark_smallest
+from topoter.kernels.pairs import join_pairs, mark_smallest
 from topoter.pairs import random_below, random_unit
 
 
@@ -48,17 +48,12 @@ class TopologyTransformation:
         cls, adjacency: Adjacency, disconnected: Tensor, flip_disconnected: Tensor, flip_connected: Tensor
     ) -> TopologyTransformation:
         """Flip the marked ones of some disconnected pairs [2, K] and of all edges [2, M]."""
-        total, device = disconnected.size(1) + adjacency.num_edges, adjacency.device
-        pair_type = empty(total, dtype=torch.int64, device=device)
-        of_disconnected, of_connected = pair_type.split([disconnected.size(1), adjacency.num_edges])
-        add, delete, keep_disconnected, keep_connected = torch.arange(len(EdgeChange), device=device)
-        torch.where(flip_disconnected, add, keep_disconnected, out=of_disconnected)
-        torch.where(flip_connected, delete, keep_connected, out=of_connected)
-        pairs = empty(2, total, dtype=torch.int64, device=device)
+        join = join_pairs if adjacency.device.type == "cpu" and mode() == "fast" else join_pairs_plain
+        pairs, pair_type = join(disconnected, flip_disconnected, adjacency.edges, flip_connected)
         return cls(
             adjacency=adjacency,
             adjacency_t=adjacency.flip(flip_connected, disconnected, flip_disconnected),
-            pairs=torch.cat([disconnected, adjacency.edges], dim=1, out=pairs),
+            pairs=pairs,
             pair_type=pair_type,
         )
 
@@ -218,10 +213,26 @@ def _exact_share(count: int, rate: float, generator: torch.Generator, device: to
     """Mark exactly round(rate * count) of `count` things, all choices equally likely: those with the smallest keys."""
     mark = mark_smallest if mode() == "fast" else mark_smallest_plain
     wanted = round(rate * count)
-    marked = torch.zeros(count, dtype=torch.bool)
-    while int(marked.sum()) != wanted:  # drawn again if two keys at the border are equal
+    if wanted == 0:
+        return torch.zeros(count, dtype=torch.bool, device=device)
+    while True:
         marked = mark(random_unit(count, generator), wanted)
-    return marked.to(device)
+        if np.count_nonzero(marked.numpy()) == wanted:  # else two keys at the border were equal
+            return marked.to(device)
+
+
+def join_pairs_plain(
+    disconnected: Tensor, flip_disconnected: Tensor, connected: Tensor, flip_connected: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The twin of `kernels.pairs.join_pairs`, on any device."""
+    add, delete, keep_disconnected, keep_connected = torch.arange(len(EdgeChange), device=connected.device)
+    pair_type = torch.cat(
+        [
+            torch.where(flip_disconnected, add, keep_disconnected),
+            torch.where(flip_connected, delete, keep_connected),
+        ]
+    )
+    return torch.cat([disconnected, connected], dim=1), pair_type
 
 
 def mark_smallest_plain(keys: Tensor, wanted: int) -> Tensor:

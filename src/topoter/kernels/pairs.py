@@ -25,12 +25,6 @@ def pairs_of_ranks(rank: Tensor, disconnected_before_edge: Tensor, ptr: Tensor) 
     return pairs
 
 
-def union_of_sorted(a: Tensor, b: Tensor) -> Tensor:
-    """Two sorted lists of integers as one, every number once."""
-    union = empty(a.numel() + b.numel(), dtype=torch.int64)
-    return union[: run("union", _union_of_sorted, a.numpy(), b.numpy(), union.numpy())]
-
-
 def flip_pairs(
     edges: Tensor, weight: Tensor | None, flip_edge: Tensor, pairs: Tensor, flip_pair: Tensor
 ) -> tuple[Tensor, Tensor | None]:
@@ -38,13 +32,24 @@ def flip_pairs(
 
     Also their weights, if there are any: 1 for what is new.
     """
-    size = edges.size(1) - int(flip_edge.sum()) + int(flip_pair.sum())
+    size = edges.size(1) - np.count_nonzero(flip_edge.numpy()) + np.count_nonzero(flip_pair.numpy())
     flipped = empty(2, size, dtype=torch.int64)
     flipped_weight = None if weight is None else weight.new_empty(size)
     weights = [_NO_WEIGHTS if values is None else values.numpy() for values in (weight, flipped_weight)]
     arrays = (edges.numpy(), flip_edge.numpy(), pairs.numpy(), flip_pair.numpy(), flipped.numpy())
     run("flip", _flip_pairs, *arrays, *weights)
     return flipped, flipped_weight
+
+
+def join_pairs(
+    disconnected: Tensor, flip_disconnected: Tensor, connected: Tensor, flip_connected: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Disconnected and connected pairs as one list, [2, K + M], and what a flip of the marked ones does to each."""
+    size = disconnected.size(1) + connected.size(1)
+    pairs, pair_type = empty(2, size, dtype=torch.int64), empty(size, dtype=torch.int64)
+    arrays = (disconnected, flip_disconnected, connected, flip_connected, pairs, pair_type)
+    run("join", _join_pairs, *(array.numpy() for array in arrays))
+    return pairs, pair_type
 
 
 def mark_smallest(keys: Tensor, wanted: int) -> Tensor:
@@ -71,22 +76,6 @@ def _pairs_of_ranks(rank, disconnected_before_edge, ptr, pairs):  # type: ignore
                 graph += 1
         pairs[0, place] = row
         pairs[1, place] = row + 1 + number - row_start
-
-
-@compile_kernel()
-def _union_of_sorted(a, b, union):  # type: ignore[no-untyped-def]
-    from_a, from_b, size = 0, 0, 0
-    while from_a < a.shape[0] or from_b < b.shape[0]:
-        if from_b == b.shape[0] or (from_a < a.shape[0] and a[from_a] < b[from_b]):
-            number = a[from_a]
-            from_a += 1
-        else:
-            number = b[from_b]
-            from_b += 1
-        if size == 0 or union[size - 1] != number:
-            union[size] = number
-            size += 1
-    return size
 
 
 @compile_kernel()
@@ -119,6 +108,19 @@ def _flip_pairs(edges, flip_edge, pairs, flip_pair, flipped, weight, flipped_wei
             flipped_weight[place] = 1
         place += flip_pair[pair]
         pair += 1
+
+
+@compile_kernel()
+def _join_pairs(disconnected, flip_disconnected, connected, flip_connected, pairs, pair_type):  # type: ignore[no-untyped-def]
+    split = disconnected.shape[1]
+    for end in range(2):
+        pairs[end, :split] = disconnected[end]
+        pairs[end, split:] = connected[end]
+    # The numbers of `EdgeChange`: add 0, delete 1, keep disconnected 2, keep connected 3.
+    for pair in range(split):
+        pair_type[pair] = 2 - 2 * flip_disconnected[pair]
+    for pair in range(connected.shape[1]):
+        pair_type[split + pair] = 3 - 2 * flip_connected[pair]
 
 
 @compile_kernel()
