@@ -111,7 +111,7 @@ PAPER: Space = {
     "epochs": ({"epochs": 200, "patience": 50}, {"epochs": 600, "patience": 150}),
     "perturbation_rate": _values("perturbation_rate", 0.3, 0.7),
 }
-# A second round, from where the first one ended: its start was far from there.
+# A second round, from where the first one ended, because its start was far from there; added when that was seen.
 PAPER_AGAIN: Space = {
     "recentre": PAPER["recentre"],
     "feature_scaling": PAPER["feature_scaling"],
