@@ -8,7 +8,7 @@ from torch import Tensor
 
 from topoter.kernels import mode
 from topoter.kernels.buffers import empty
-from topoter.kernels.pairs import pairs_of_ranks
+from topoter.kernels.pairs import pairs_of_ranks, spread_gaps
 
 
 class PairSpace:
@@ -100,24 +100,23 @@ def sorted_draws(first: Tensor, size: Tensor, count: Tensor, generator: torch.Ge
     Nothing is sorted: the gaps between n sorted uniform numbers, and to both ends, are n + 1 exponential ones, divided
     by their sum. (Sizes are below 2^53, so a double holds every number exactly.)
     """
-    end = (count + 1).cumsum(0) - 1  # of each range's gaps
     # NumPy, because PyTorch would deal such short operations out to threads, which then spin while compiled code runs.
-    gaps = random_unit(int(end[-1]) + 1, generator).numpy()
-    np.log(np.subtract(1.0, gaps, out=gaps), out=gaps)  # minus the gaps; the sign cancels below
-    reached = torch.from_numpy(gaps).cumsum_(0)
+    gaps = random_unit(int(count.sum()) + count.numel(), generator).numpy()
+    np.log(np.subtract(1.0, gaps, out=gaps), out=gaps)  # minus the gaps; the sign cancels
+    spread = spread_gaps if mode() == "fast" else spread_gaps_plain
+    return spread(torch.from_numpy(gaps), first, size, count)
+
+
+def spread_gaps_plain(gaps: Tensor, first: Tensor, size: Tensor, count: Tensor) -> Tensor:
+    """The twin of `kernels.pairs.spread_gaps`."""
+    end = (count + 1).cumsum(0) - 1  # of each range's gaps
+    reached = gaps.cumsum(0)
     before = torch.cat([reached.new_zeros(1), reached[end[:-1]]])
     stretch = size / (reached[end] - before)
-    drawn = empty(int(count.sum()), dtype=torch.int64)
-    if count.numel() == 1:
-        offset = np.multiply(gaps[:-1], float(stretch), out=gaps[:-1])
-        np.copyto(drawn.numpy(), offset, casting="unsafe")
-        np.minimum(drawn.numpy(), int(size) - 1, out=drawn.numpy())
-        np.add(drawn.numpy(), int(first), out=drawn.numpy())
-        return drawn
-    group = torch.repeat_interleave(count)
     inside = torch.ones(reached.numel(), dtype=torch.bool)
     inside[end] = False
-    drawn.copy_((reached[inside] - before[group]) * stretch[group])
+    group = torch.repeat_interleave(count)
+    drawn = ((reached[inside] - before[group]) * stretch[group]).long()
     return drawn.clamp_(min=0).minimum(size[group] - 1).add_(first[group])
 
 

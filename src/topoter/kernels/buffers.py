@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-_SMALL = 1 << 20  # bytes; below, the ordinary allocator does the same by itself
+_SMALL = 1 << 17  # bytes; below, the ordinary allocator keeps what is freed by itself
 _TYPES: dict[torch.dtype, np.dtype[Any]] = {
     torch.float32: np.dtype(np.float32),
     torch.float64: np.dtype(np.float64),

@@ -13,6 +13,16 @@ _BUCKETS = 4096
 _NO_WEIGHTS = np.empty(0, dtype=np.float32)
 
 
+def spread_gaps(gaps: Tensor, first: Tensor, size: Tensor, count: Tensor) -> Tensor:
+    """Numbers [sum of count] that part each range [first[g], first[g] + size[g]) as its count[g] + 1 gaps do.
+
+    The gaps of all ranges stand one after another; their sign does not matter. They are used up.
+    """
+    drawn = empty(int(count.sum()), dtype=torch.int64)
+    run("draw", _spread_gaps, *(array.numpy() for array in (gaps, first, size, count, drawn)))
+    return drawn
+
+
 def pairs_of_ranks(rank: Tensor, disconnected_before_edge: Tensor, ptr: Tensor) -> Tensor:
     """The disconnected pairs with these ranks (sorted), [2, K].
 
@@ -36,8 +46,9 @@ def flip_pairs(
     flipped = empty(2, size, dtype=torch.int64)
     flipped_weight = None if weight is None else weight.new_empty(size)
     weights = [_NO_WEIGHTS if values is None else values.numpy() for values in (weight, flipped_weight)]
-    arrays = (edges.numpy(), flip_edge.numpy(), pairs.numpy(), flip_pair.numpy(), flipped.numpy())
-    run("flip", _flip_pairs, *arrays, *weights)
+    kept, added = (empty(whole.size(1) + 1, dtype=torch.int64) for whole in (edges, pairs))
+    arrays = (edges, flip_edge, kept, pairs, flip_pair, added, flipped)
+    run("flip", _flip_pairs, *(array.numpy() for array in arrays), *weights)
     return flipped, flipped_weight
 
 
@@ -60,54 +71,74 @@ def mark_smallest(keys: Tensor, wanted: int) -> Tensor:
 
 
 @compile_kernel()
+def _spread_gaps(gaps, first, size, count, drawn):  # type: ignore[no-untyped-def]
+    reached = gaps
+    for gap in range(1, gaps.shape[0]):
+        reached[gap] += reached[gap - 1]
+    before, start, place = 0.0, 0, 0
+    for group in range(count.shape[0]):
+        end = start + count[group]
+        stretch = size[group] / (reached[end] - before)
+        for gap in range(start, end):
+            inside = min(max(int((reached[gap] - before) * stretch), 0), size[group] - 1)
+            drawn[place + gap - start] = first[group] + inside
+        before, start, place = reached[end], end + 1, place + count[group]
+
+
+# Which of two sorted lists comes next, and what is flipped, is random: a branch on it would be guessed wrong half the
+# time. So the loops below write whatever may come next, and move on only past what was right.
+
+
+@compile_kernel()
 def _pairs_of_ranks(rank, disconnected_before_edge, ptr, pairs):  # type: ignore[no-untyped-def]
-    graph, edges_before = 0, 0
+    number = pairs[1]  # of each pair; then its second node, in the same place
+    place, edges_before = 0, 0
+    while place < rank.shape[0] and edges_before < disconnected_before_edge.shape[0]:
+        edge_first = disconnected_before_edge[edges_before] <= rank[place]
+        number[place] = rank[place] + edges_before
+        edges_before += edge_first
+        place += not edge_first
+    while place < rank.shape[0]:
+        number[place] = rank[place] + edges_before
+        place += 1
+    graph = 0
     row, row_start = ptr[0], 0  # the first node of the pairs under way, and the number of its first pair
     for place in range(rank.shape[0]):
-        while (
-            edges_before < disconnected_before_edge.shape[0] and disconnected_before_edge[edges_before] <= rank[place]
-        ):
-            edges_before += 1
-        number = rank[place] + edges_before
-        while number - row_start >= ptr[graph + 1] - row - 1:  # pairs (row, j) with j > row in the same graph
+        while number[place] - row_start >= ptr[graph + 1] - row - 1:  # pairs (row, j) with j > row in the same graph
             row_start += ptr[graph + 1] - row - 1
             row += 1
             while row == ptr[graph + 1]:  # graphs without nodes are passed over
                 graph += 1
         pairs[0, place] = row
-        pairs[1, place] = row + 1 + number - row_start
+        pairs[1, place] = row + 1 + number[place] - row_start
 
 
 @compile_kernel()
-def _flip_pairs(edges, flip_edge, pairs, flip_pair, flipped, weight, flipped_weight):  # type: ignore[no-untyped-def]
-    num_edges, num_pairs, size = edges.shape[1], pairs.shape[1], flipped.shape[1]
+def _flip_pairs(edges, flip_edge, kept, pairs, flip_pair, added, flipped, weight, flipped_weight):  # type: ignore[no-untyped-def]
     weighted = weight.shape[0] > 0
-    edge, pair, place = 0, 0, 0
-    # Which list comes next and what is flipped are random: instead of branches that cannot be foreseen, the next of
-    # both lists is written to the next place, and the place moves on only past what is an edge now.
-    while place < size and edge < num_edges and pair < num_pairs:
-        i, j = edges[0, edge], edges[1, edge]
-        a, b = pairs[0, pair], pairs[1, pair]
-        pair_first = (a < i) | ((a == i) & (b < j))
-        flipped[0, place] = a if pair_first else i
-        flipped[1, place] = b if pair_first else j
+    # First what is left of both lists, each pair as one number.
+    kept_weight = np.empty(weight.shape[0] + 1, dtype=weight.dtype)
+    num_kept = 0
+    for edge in range(edges.shape[1]):
+        kept[num_kept] = (edges[0, edge] << 32) | edges[1, edge]
         if weighted:
-            flipped_weight[place] = np.float32(1) if pair_first else weight[edge]
-        place += (pair_first & flip_pair[pair]) | (~pair_first & ~flip_edge[edge])
-        pair += pair_first
-        edge += ~pair_first
-    while place < size and edge < num_edges:
-        flipped[0, place], flipped[1, place] = edges[0, edge], edges[1, edge]
+            kept_weight[num_kept] = weight[edge]
+        num_kept += not flip_edge[edge]
+    num_added = 0
+    for pair in range(pairs.shape[1]):
+        added[num_added] = (pairs[0, pair] << 32) | pairs[1, pair]
+        num_added += flip_pair[pair]
+    # Then one list after the other has nothing left: a number above all others stands at its end.
+    kept[num_kept] = added[num_added] = np.iinfo(np.int64).max
+    edge, pair = 0, 0
+    for place in range(flipped.shape[1]):
+        is_new = added[pair] < kept[edge]
+        number = added[pair] if is_new else kept[edge]
+        flipped[0, place], flipped[1, place] = number >> 32, number & 0xFFFFFFFF
         if weighted:
-            flipped_weight[place] = weight[edge]
-        place += not flip_edge[edge]
-        edge += 1
-    while place < size:
-        flipped[0, place], flipped[1, place] = pairs[0, pair], pairs[1, pair]
-        if weighted:
-            flipped_weight[place] = 1
-        place += flip_pair[pair]
-        pair += 1
+            flipped_weight[place] = np.float32(1) if is_new else kept_weight[edge]
+        pair += is_new
+        edge += not is_new
 
 
 @compile_kernel()
