@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from topoter.experiments.runs import save_text, versions
 
 CASES = [("cora", 512), ("citeseer", 512), ("pubmed", 256), ("pubmed", 512)]
 SIZES = [10_000, 30_000, 100_000, 300_000, 1_000_000]
+GROWTH_ROUNDS = 3
 ROOT = Path(__file__).parent.parent
 MARK = "<!-- measured: everything below is written by `make bench` -->"
 
@@ -26,37 +28,75 @@ def main() -> None:
         "--rounds", type=int, default=20, help="steps per case (the loss curves are compared over them)"
     )
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="nodes of the largest block model")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="the others stay as they are")
     arguments = parser.parse_args()
+    path = ROOT / "results" / "bench.json"
+    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    result |= {"command": "make bench", "versions": versions()}
+    for part in arguments.parts:
+        result |= PARTS[part](arguments)
+    save_text(path, json.dumps(result, indent=1) + "\n")
+    page = ROOT / "docs" / "performance.md"
+    save_text(page, page.read_text(encoding="utf-8").split(MARK)[0] + MARK + "\n\n" + tables(result))
+
+
+def cases() -> list[tuple[str, int]]:
+    """The datasets that are on disk, with their widths."""
     on_disk = {info.name for info in available() if info.on_disk}
-    cases = [case for case in CASES if case[0] in on_disk]
-    result: dict[str, Any] = {"command": "make bench", "versions": versions(), "steps": [], "memory": [], "growth": []}
-    for dataset, channels in cases:
-        for threads in (1, 2):
-            result["steps"].append(compare(dataset, channels, threads, arguments.rounds))
-            print(json.dumps(result["steps"][-1]), flush=True)
-        for name in ("topoter", "twin"):
-            result["memory"].append(in_own_process(name, dataset, channels))
-            print(json.dumps(result["memory"][-1]), flush=True)
-    result["startup"] = startup()
-    print(json.dumps(result["startup"]), flush=True)
-    result["propagation"], result["propagation_in_a_step"] = [], []
-    for graph, channels in [*cases, (100_000, 64)]:
+    for name in dict.fromkeys(name for name, _ in CASES if name not in on_disk):
+        print(f"{name} is left out: it is not on disk (TOPOTER_DATA names the folder of the datasets)", flush=True)
+    return [case for case in CASES if case[0] in on_disk]
+
+
+def said(row: dict[str, Any]) -> dict[str, Any]:
+    """Print what was measured as soon as it is."""
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def measure_steps(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Our step beside its twin and DGI's, and the memory that each needs."""
+    return {
+        "steps": [said(compare(*case, threads, arguments.rounds)) for case in cases() for threads in (1, 2)],
+        "memory": [said(in_own_process(name, *case)) for case in cases() for name in ("topoter", "twin")],
+    }
+
+
+def measure_startup(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Import and first step."""
+    return {"startup": said(startup())}
+
+
+def measure_propagation(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The ways to multiply with the adjacency, alone and within a step."""
+    alone, in_a_step = [], []
+    for graph, channels in [*cases(), (100_000, 64)]:
         data = load(graph) if isinstance(graph, str) else block_model(graph, 10, 10.0, 32, 0)
         name = graph if isinstance(graph, str) else f"block model, {graph:,} nodes"
         for threads in (1, 2):
-            result["propagation"].append(compare_ways(name, data, channels, threads))
-            print(json.dumps(result["propagation"][-1]), flush=True)
-            result["propagation_in_a_step"].append(compare_in_a_step(name, data, channels, threads))
-            print(json.dumps(result["propagation_in_a_step"][-1]), flush=True)
-    for size in (size for size in SIZES if size <= arguments.largest):
-        result["growth"].append(in_own_process("growth", size, 64, 3))
-        print(json.dumps(result["growth"][-1]), flush=True)
-    sizes = [row["nodes"] for row in result["growth"]]
-    for quantity in ("cpu_s", "wall_s", "peak_mb"):
-        result[f"exponent_{quantity}"] = exponent(sizes, [row[quantity] for row in result["growth"]])
-    save_text(ROOT / "results" / "bench.json", json.dumps(result, indent=1) + "\n")
-    page = ROOT / "docs" / "performance.md"
-    save_text(page, page.read_text(encoding="utf-8").split(MARK)[0] + MARK + "\n\n" + tables(result))
+            alone.append(said(compare_ways(name, data, channels, threads)))
+            in_a_step.append(said(compare_in_a_step(name, data, channels, threads)))
+    return {"propagation": alone, "propagation_in_a_step": in_a_step}
+
+
+def measure_growth(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Time and memory by the size of the graph; all sizes in turn, several times, so that noise hits them alike."""
+    sizes = [size for size in SIZES if size <= arguments.largest]
+    rounds = [[said(in_own_process("growth", size, 64, 3)) for size in sizes] for _ in range(GROWTH_ROUNDS)]
+    growth = [{name: statistics.median(row[name] for row in rows) for name in rows[0]} for rows in zip(*rounds)]
+    exponents = {
+        f"exponent_{quantity}": exponent(sizes, [row[quantity] for row in growth])
+        for quantity in ("cpu_s", "wall_s", "peak_mb")
+    }
+    return {"growth": growth} | exponents
+
+
+PARTS = {
+    "steps": measure_steps,
+    "startup": measure_startup,
+    "propagation": measure_propagation,
+    "growth": measure_growth,
+}
 
 
 def tables(result: dict[str, Any]) -> str:

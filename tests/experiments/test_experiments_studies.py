@@ -40,7 +40,8 @@ def test_every_point_runs_and_is_drawn(name, graph, tmp_path):
     runs = [
         replace(run, variation={**run.variation, **({"epochs": 2} if "epochs" in run.parameters else {})})
         for run in study.plan(["cora"], None, seeds=1)
-        if run.variation in (study.variations[0], study.variations[-1])
+        if run.variation
+        in [run.recipe.of_interest(variation) for variation in (study.variations[0], study.variations[-1])]
     ]
     stored = [execute(study, run, graph) for run in runs]
     assert {run["method"] for run in stored} >= {"topoter", *REFERENCES}
@@ -54,7 +55,21 @@ def test_seeds_are_averaged_at_each_value():
     runs = [
         {"variation": {"order": order}, "result": {"test": test}} for order, test in ((2, 80.0), (1, 70.0), (2, 82.0))
     ]
-    assert mean_by_value(runs, "order") == [(1, 70.0, 0.0), (2, 81.0, pytest.approx(2**0.5))]
+    assert mean_by_value(runs, "order", []) == [(1, 70.0, 0.0), (2, 81.0, pytest.approx(2**0.5))]
+
+
+def test_what_a_parameter_cannot_change_is_run_once_and_level():
+    plan = experiment("perturbation-rate").plan(["cora"], None, seeds=2)
+    of_method = {method: [run for run in plan if run.recipe.method == method] for method in ("topoter", *REFERENCES)}
+    assert {method: len(runs) for method, runs in of_method.items()} == {
+        "topoter": 11 * 2, "propagated": 2, "random-init": 2,
+    }  # fmt: skip
+    assert all(run.variation == {"order": 1} for method in REFERENCES for run in of_method[method])
+    layers = experiment("layers").plan(["cora"], list(REFERENCES), seeds=1)
+    assert [run.variation for run in layers if run.recipe.method == "propagated"] == [{}]
+    assert len(layers) == 1 + 5
+    runs = [{"result": {"test": test}} for test in (70.0, 72.0)]
+    assert mean_by_value(runs, "num_layers", [1, 5]) == [(value, 71.0, pytest.approx(2**0.5)) for value in (1, 5)]
 
 
 def test_noise_trains_one_encoder_per_run_and_draws_two_charts(graph, tmp_path):

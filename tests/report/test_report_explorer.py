@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from test_report_browser import PHONE, emulate, settled, tooltip
+from browsing import PHONE, emulate, opened, settled, tooltip
 
 from topoter.errors import UsageError
 from topoter.report.explorer import GraphNeighbors, write_explorer
@@ -113,14 +114,9 @@ def explorer_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def page(browser: Any, explorer_page: Path) -> Any:
-    """The explorer, freshly opened on a light desktop screen."""
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    emulate(browser, prefers_color_scheme="light")
-    browser.get_log("browser")
-    browser.get(explorer_page.as_uri())
-    yield browser
-    assert browser.get_log("browser") == []
+def page(browser: Any, explorer_page: Path) -> Iterator[Any]:
+    with opened(browser, explorer_page):
+        yield browser
 
 
 def colours(page: Any) -> dict[str, int]:

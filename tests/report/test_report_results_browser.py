@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import PHONE, emulate, move_to, opened, settled, tooltip
 from results_samples import write_sample
-from test_report_browser import PHONE, emulate, move_to, settled, tooltip
 
 from topoter.report.results import read_remarks, read_results, write_page
 
@@ -25,14 +26,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(params=["sample", "ours"])
-def page(browser: Any, pages: dict[str, Path], request: pytest.FixtureRequest) -> Any:
-    """A page, freshly opened on a light desktop screen; at the end nothing was complained of or asked for."""
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    emulate(browser, prefers_color_scheme="light")
-    browser.get_log("browser")
-    browser.get(pages[request.param].as_uri())
-    yield browser
-    assert browser.get_log("browser") == []
+def page(browser: Any, pages: dict[str, Path], request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A page of results; at the end nothing was asked for over the network."""
+    with opened(browser, pages[request.param]):
+        yield browser
     asked = browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
     assert [name for name in asked if not name.startswith("data:")] == []
 

@@ -109,7 +109,7 @@ class Experiment:
         ]
 
     def runs(self, row: Row, dataset: str, seeds: int) -> list[Run]:
-        """The runs behind one row on one dataset: every variation with an encoder per seed."""
+        """The runs behind one row on one dataset: every variation that makes a difference, with an encoder per seed."""
         from topoter.experiments.runs import Run
 
         recipe = load_recipe(self.recipes or self.name, row.method, dataset, row.recipe)
@@ -118,4 +118,6 @@ class Experiment:
         fixed = {key: value for key, value in self.fixed.items() if key in recipe.parameters}
         recipe = replace(recipe, parameters=recipe.parameters | fixed)
         count = 1 if row.protocol in self.single else seeds
-        return [Run(recipe, row.protocol, seed, variation) for variation in self.variations for seed in range(count)]
+        variations = [recipe.of_interest(variation) for variation in self.variations]
+        different = [item for place, item in enumerate(variations) if item not in variations[:place]]
+        return [Run(recipe, row.protocol, seed, variation) for variation in different for seed in range(count)]

@@ -22,7 +22,11 @@ DEFAULT = "default"  # the recipe of datasets that the paper does not use
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a number is made, and the paper's value for it if there is one."""
+    """How a number is made, and the paper's value for it if there is one.
+
+    `known` are the parameters that can make a difference to the method, if they are few: a study that varies another
+    one has nothing to vary here.
+    """
 
     experiment: str
     method: str
@@ -30,6 +34,11 @@ class Recipe:
     name: str
     parameters: dict[str, Any]
     paper: dict[str, float] | None
+    known: frozenset[str] | None = None
+
+    def of_interest(self, variation: dict[str, Any]) -> dict[str, Any]:
+        """What of a variation can make a difference to the method."""
+        return {name: value for name, value in variation.items() if self.known is None or name in self.known}
 
 
 def load_recipe(experiment: str, method: str, dataset: str, name: str | None = None) -> Recipe:
@@ -43,7 +52,7 @@ def load_recipe(experiment: str, method: str, dataset: str, name: str | None = N
     if "parameters_of" in content:
         borrowed = load_recipe(experiment, content["parameters_of"], dataset, name)
         parameters = {key: borrowed.parameters[key] for key in content["keep"] if key in borrowed.parameters}
-        return Recipe(experiment, method, dataset, borrowed.name, parameters, published)
+        return Recipe(experiment, method, dataset, borrowed.name, parameters, published, frozenset(content["keep"]))
     variants = content["recipes"]
     if name is None or len(variants) == 1:
         chosen = "best" if "best" in variants else next(iter(variants))

@@ -1,7 +1,8 @@
 """The paper's studies on node classification: one parameter changes, the others stay, curves instead of rows.
 
 They take the recipes of node classification (`best` for TopoTER: the paper's own settings hardly train) and put
-a variation over them. `propagated` and `random-init` stand beside every curve.
+a variation over them. `propagated` and `random-init` stand beside every curve; where the parameter makes no difference
+to them they are run once, and their line is level.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def charts(name: str, stored: Sequence[dict[str, Any]]) -> list[tuple[str, Html]
 
 def chart(runs: Sequence[dict[str, Any]], parameter: str, label: str) -> Html:
     """The curves of every method on one dataset."""
-    return curves(runs, lambda of_method: mean_by_value(of_method, parameter), label)
+    axis = sorted({value for run in runs if (value := run.get("variation", {}).get(parameter)) is not None})
+    return curves(runs, lambda of_method: mean_by_value(of_method, parameter, axis), label)
 
 
 def curves(
@@ -85,9 +87,13 @@ def curves(
     return line_chart(series, title=title, x_label=label, y_label="test accuracy, %")
 
 
-def mean_by_value(runs: Sequence[dict[str, Any]], parameter: str) -> list[tuple[float, float, float]]:
-    """(value of the parameter, mean, deviation) over seeds, by increasing value."""
-    return averaged((run["variation"][parameter], run["result"]["test"]) for run in runs)
+def mean_by_value(
+    runs: Sequence[dict[str, Any]], parameter: str, axis: Sequence[float]
+) -> list[tuple[float, float, float]]:
+    """(value of the parameter, mean, deviation) over seeds, by increasing value; the same all along `axis` where runs
+    do not depend on it."""
+    points = [(run.get("variation", {}).get(parameter), run["result"]["test"]) for run in runs]
+    return averaged((at, score) for value, score in points for at in (axis if value is None else [value]))
 
 
 def averaged(measured: Iterable[tuple[float, float]]) -> list[tuple[float, float, float]]:

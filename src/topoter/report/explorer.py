@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from topoter.errors import UsageError
+from topoter.report.charts.scatter import to_grid
 from topoter.report.explorer_columns import column_data
 from topoter.report.markup import Html, data_script, escape, join, paragraph
 from topoter.report.page import Page, Section
@@ -70,7 +71,7 @@ def write_explorer(
     similar, cosine = nearest
     data: dict[str, Any] = {
         "ids": [str(value) for value in ids],
-        "xy": _to_grid(points).ravel().tolist(),
+        "xy": to_grid(points, GRID).ravel().tolist(),
         "columns": [column_data(name, values) for name, values in columns.items()],
         "similar": similar.ravel().tolist(),
         # Thousandths: "0.987" without the "0." is shorter by half, twenty thousand times ten.
@@ -84,17 +85,6 @@ def write_explorer(
     Page(title, f"{count:,} nodes", footer="This page is one file and loads nothing.", assets=ASSETS).add(
         section
     ).write(path)
-
-
-def _to_grid(points: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Whole-number coordinates [N, 2]; one scale for both axes, since distances are what a map shows."""
-    if not len(points):
-        return np.zeros((0, 2), dtype=np.int64)
-    low, high = points.min(axis=0), points.max(axis=0)
-    size = float((high - low).max()) or 1.0
-    centred = (points - (low + high) / 2) / size + 0.5
-    centred[:, 1] = 1 - centred[:, 1]  # a screen counts from the top
-    return np.rint(centred * GRID).astype(np.int64)
 
 
 def _lists(graph: GraphNeighbors) -> dict[str, list[int]]:

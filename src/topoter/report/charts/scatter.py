@@ -56,7 +56,7 @@ def scatter_map(
         "shapes": [value // 10 % 3 if value >= 0 else 0 for value in present],
         "class": [position[int(classes[index])] for index in order],
         "ids": [str(ids[index]) if ids is not None else int(index) for index in order],
-        "panels": [_to_grid(panel)[order].T.tolist() for panel in points.values()],
+        "panels": [to_grid(panel, _GRID)[order].T.tolist() for panel in points.values()],
     }
     boxes = join(_canvas(name, len(order), len(present), noun) for name in points)
     sampled = (
@@ -72,15 +72,15 @@ def scatter_map(
     return figure(Html(content) + sampled, title=title, caption=caption)
 
 
-def _to_grid(panel: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Whole-number coordinates; one scale for both axes, since distances are what a map shows."""
-    if not len(panel):
+def to_grid(points: npt.NDArray[np.float64], largest: int) -> npt.NDArray[np.int64]:
+    """Whole-number coordinates up to `largest`, [N, 2]; one scale for both axes, as distances are what a map shows."""
+    if not len(points):
         return np.zeros((0, 2), dtype=np.int64)
-    low, high = panel.min(axis=0), panel.max(axis=0)
+    low, high = points.min(axis=0), points.max(axis=0)
     size = float((high - low).max()) or 1.0
-    centred = (panel - (low + high) / 2) / size + 0.5
+    centred = (points - (low + high) / 2) / size + 0.5
     centred[:, 1] = 1 - centred[:, 1]  # a screen counts from the top
-    return np.rint(centred * _GRID).astype(np.int64)
+    return np.rint(centred * largest).astype(np.int64)
 
 
 def _class_name(value: int, label_names: Sequence[str] | None) -> str:

@@ -95,20 +95,22 @@ def _papers(
 
 
 def _study(found: Found, dataset: str, metric: str) -> Table:
-    """Methods by row, the values of the varied parameters by column."""
+    """Methods by row, the values of the varied parameters by column; what they make no difference to is in all."""
     entries = [entry for entry in found.entries if entry.dataset == dataset]
-    points = list(dict.fromkeys(_point(entry, found.varied) for entry in entries))
+    points = list(dict.fromkeys(point for entry in entries if (point := _point(entry, found.varied))))
     rows: dict[str, Column] = {}
     for entry in entries:
         row = rows.setdefault(entry.cell.recipe.method, dict.fromkeys(points, ""))
-        row[_point(entry, found.varied)] = Cell(measured(entry, metric, found.seeds), sort=entry.cell.mean(metric))
+        value = Cell(measured(entry, metric, found.seeds), sort=entry.cell.mean(metric))
+        point = _point(entry, found.varied)
+        row |= dict.fromkeys([point] if point else points, value)
     body = [[name, *row.values()] for name, row in rows.items()]
     caption = f"{dataset}: {metric} in %, by {' and '.join(name.replace('_', ' ') for name in found.varied)}"
     return Table(["method", *points], body, caption=caption, note=_note(found, bold=False))
 
 
 def _point(entry: Entry, varied: Sequence[str]) -> str:
-    return ", ".join(str(entry.cell.variation.get(name, MISSING)) for name in varied)
+    return ", ".join(str(entry.cell.variation[name]) for name in varied if name in entry.cell.variation)
 
 
 def _note(found: Found, bold: bool) -> str:
