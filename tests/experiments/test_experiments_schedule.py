@@ -11,7 +11,7 @@ import pytest
 
 from topoter.errors import UsageError
 from topoter.experiments import EXPERIMENTS, experiment
-from topoter.experiments.bench import Watcher
+from topoter.experiments.bench import Watcher, made_elsewhere
 from topoter.experiments.durations import Durations, Outlook
 from topoter.experiments.runs import load_run, save_run
 from topoter.experiments.schedule import make_all, missing_runs, plan_all, stored_runs
@@ -190,3 +190,18 @@ def test_a_run_of_another_process_is_taken_over(tmp_path):
     assert make_all([run], tmp_path, None, 1, seen) == []
     assert seen.done == [(run.name, 7.0)]
     assert json.loads(run.path(tmp_path).read_text())["seconds"] == 7.0
+
+
+def test_a_study_takes_over_what_another_experiment_has_measured(tmp_path):
+    (best,) = experiment("node-classification").plan(["cora"], ["dgi"], 1)
+    store(best, 5.0, tmp_path)
+    study = plan(["dgi"], name="order", datasets=["cora"])
+    (same,) = [run for run in study if run.parameters == best.parameters]
+    assert make_all([same], tmp_path, None, 1, Watcher()) == []
+    taken = load_run(same, tmp_path)
+    assert taken is not None
+    assert (taken["made_for"], taken["variation"]) == ("node-classification", {"order": 2})
+    assert taken["result"] == {"test": 50.0, "val": 50.0}
+    another = replace(same, seed=1)
+    assert made_elsewhere(experiment("order"), another, tmp_path) is None
+    assert all(made_elsewhere(experiment("order"), run, tmp_path) is None for run in study if run is not same)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from topoter.errors import TopoterError
-from topoter.experiments import experiment
+from topoter.experiments import EXPERIMENTS, experiment
 from topoter.experiments.experiment import Experiment, Progress
 from topoter.experiments.runs import Run, execute, load_run, save_run
 
@@ -43,6 +43,20 @@ class Failure:
     trace: str = ""
 
 
+def made_elsewhere(chosen: Experiment, run: Run, folder: Path) -> dict[str, Any] | None:
+    """The same run under the name of another experiment: a study passes through the recipe it varies."""
+    for other in (experiment(name) for name in EXPERIMENTS if name != chosen.name):
+        if other.measure is not chosen.measure or run.recipe.dataset not in other.datasets:
+            continue
+        for row in (row for row in other.rows if row.method == run.recipe.method):
+            for twin in other.runs(row, run.recipe.dataset, run.seed + 1):
+                same = (twin.parameters, twin.protocol, twin.seed) == (run.parameters, run.protocol, run.seed)
+                if same and (stored := load_run(twin, folder)) is not None:
+                    taken = {key: value for key, value in stored.items() if key not in twin.description()}
+                    return run.description() | taken | {"made_for": stored.get("made_for", other.name)}
+    return None
+
+
 class Bench:
     """Makes runs, with the data of the latest dataset at hand: runs come dataset by dataset.
 
@@ -61,7 +75,9 @@ class Bench:
         stored = load_run(run, self.folder) if self.folder else None
         if stored is None:
             chosen = experiment(run.recipe.experiment)
-            stored = execute(chosen, run, self._data(chosen, run.recipe.dataset), progress)
+            stored = made_elsewhere(chosen, run, self.folder) if self.folder else None
+            if stored is None:
+                stored = execute(chosen, run, self._data(chosen, run.recipe.dataset), progress)
             if self.folder:
                 save_run(run, stored, self.folder)
         return stored
