@@ -14,7 +14,10 @@ from topoter.datasets import load
 
 FOLDER = Path(__file__).parent.parent / "examples"
 # Options that make an example short; one without runs as it is.
-SHORT = {"held_out_nodes.py": ["--epochs", "2", "--channels", "16"]}
+SHORT = {
+    "held_out_nodes.py": ["--epochs", "2", "--channels", "16"],
+    "chosen_on_test_folds.py": ["--epochs", "2"],
+}
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.glob("*.py")))

@@ -97,6 +97,14 @@ def test_the_row_without_pretraining_differs_in_that_alone():
             assert all(theirs[key] == ours[key] for key in ("decoder", "hidden_channels", "out_channels"))
 
 
+@pytest.mark.parametrize("dataset", ["cora", "citeseer", "pubmed"])
+@pytest.mark.parametrize("name", ["paper", "best"])
+def test_trained_methods_may_train_for_equally_long(dataset, name):
+    recipes = [load_recipe("link-prediction", method, dataset, name) for method in ("gae", "vgae", "topoter")]
+    assert len({(recipe.parameters["epochs"], recipe.parameters["patience"]) for recipe in recipes}) == 1
+    assert len({recipe.parameters["learning_rate"] for recipe in recipes}) == 1
+
+
 def test_the_decoder_stands_beside_every_number(data):
     chosen = experiment("link-prediction")
     runs = [

@@ -75,7 +75,11 @@ def test_every_published_number_is_judged_by_the_stated_rule(sample: Path) -> No
     assert auc.published["mean"] == 93.4
     assert auc.mark is Mark.WITHIN
     counted = counts([item for item in items if item.headline])
-    assert sum(counted.values()) == len({(i.experiment, i.dataset, i.metric) for i in items})
+    colonies = {f"ant-colony{number}" for number in range(1, 7)}  # one published number, held against their mean
+    assert sum(counted.values()) == len(
+        {(i.experiment, i.dataset, i.metric) for i in items if i.dataset not in colonies}
+    )
+    assert "ant colonies, mean of six" in {item.dataset for item in items if item.headline}
     assert f"{counted['better']} better, {counted['within one deviation']} within one deviation" in headline(items)
 
 

@@ -27,6 +27,7 @@ SETTINGS = {
     "persistence": {},
     "gae": {**PEER, "epochs": 4},
     "vgae": {**PEER, "epochs": 4},
+    "random-init": {**PEER, "encoder": "gcn", "init_gain": 1.0, "feature_scaling": "none"},
     "topoter": {**PEER, "epochs": 4, "encoder": "gcn", "init_gain": 1.0, "feature_scaling": "none"},
 }
 

@@ -13,7 +13,7 @@ from topoter.tasks.temporal_links import PROTOCOLS, mean_scores, predict
 TWO_SNAPSHOTS = frozenset({"sparrow-social"})  # there is no next one to predict
 COLONIES = tuple(f"ant-colony{number}" for number in range(1, 7))
 DATASETS = ("sparrow-social", "wildbird-network", *COLONIES)
-ROWS = (("persistence", "paper"), ("gae", "paper"), ("vgae", "paper"), ("topoter", "paper"))
+ROWS = tuple((method, "paper") for method in ("persistence", "random-init", "gae", "vgae", "topoter"))
 
 
 def load_over_time(dataset: str, data_root: Path | None) -> Snapshots:

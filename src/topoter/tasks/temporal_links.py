@@ -145,6 +145,13 @@ def topoter(
     return TemporalPredictor(scores, [record.loss for record in model.history_], model.history_)
 
 
+def random_init(
+    split: TemporalSplit, parameters: dict[str, Any], seed: int, progress: Progress | None
+) -> TemporalPredictor:
+    """TopoTER's encoder before its first step."""
+    return topoter(split, {**parameters, "epochs": 0}, seed, None)
+
+
 def _autoencoder(variational: bool) -> Method:
     def fit(
         split: TemporalSplit, parameters: dict[str, Any], seed: int, progress: Progress | None
@@ -220,6 +227,7 @@ def _inner_products(h: Tensor, pairs: Tensor) -> Tensor:
 Method = Callable[[TemporalSplit, dict[str, Any], int, "Progress | None"], TemporalPredictor]
 METHODS: dict[str, Method] = {
     "persistence": persistence,
+    "random-init": random_init,
     "gae": _autoencoder(variational=False),
     "vgae": _autoencoder(variational=True),
     "topoter": topoter,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from topoter.experiments import EXPERIMENTS, experiment
 from topoter.experiments.experiment import Experiment
 from topoter.experiments.tables import COLUMNS, Cell
-from topoter.report.results.stored import Entry, Results
+from topoter.report.results.stored import Entry, Results, row_of
 from topoter.report.tables import Mark, compare
 
 OURS = "topoter"
@@ -18,8 +18,9 @@ RULE = (
     "paper's; beyond that a number is better or worse. A row with one seed has no deviation of its own."
 )
 COUNTED = (
-    "A number counts once per dataset: with our settings (recipe “best”) where there are any, else with the paper's "
-    "(recipe “paper”), and never under the protocol that selects on test."
+    "A number counts once: with our settings (recipe “best”) where there are any, else with the paper's (recipe "
+    "“paper”), and never under the protocol that selects on test. One that the paper gives for several datasets is "
+    "held against their mean."
 )
 
 
@@ -75,8 +76,12 @@ def _of(chosen: Experiment, results: Results) -> list[Standing]:
     if not any(row.method == OURS for row in chosen.rows):
         return []
     found = results.of(chosen.name)
-    entries = {_key(entry.cell): entry for entry in (found.entries if found else [])}
+    entries = {_key(entry.cell): entry for entry in ((*found.entries, *found.means) if found else ())}
     planned = [Cell(run.recipe, run.protocol, run.variation, {}) for run in chosen.plan(None, [OURS], 1)]
+    for name, parts in chosen.means.items():
+        first = [cell for cell in planned if cell.recipe.dataset == parts[0]]
+        planned += [replace(cell, recipe=replace(cell.recipe, dataset=name)) for cell in first]
+    averaged = {dataset for parts in chosen.means.values() for dataset in parts}
     names = {(cell.recipe.dataset, cell.recipe.name) for cell in planned}
     items = []
     for cell in planned:
@@ -85,15 +90,16 @@ def _of(chosen: Experiment, results: Results) -> list[Standing]:
         for metric in chosen.metrics:
             published = cell.published(metric)
             if published:
-                headline = recipe == preferred and cell.protocol == chosen.protocols[0]
+                counts_here = recipe == preferred and cell.protocol == chosen.protocols[0]
+                headline = counts_here and dataset not in averaged
                 item = entries.get(_key(cell))
                 items.append(Standing(chosen.name, dataset, metric, recipe, cell.protocol, published, item, headline))
-    position = {metric: place for place, metric in enumerate(chosen.metrics)}
-    return sorted(items, key=lambda item: (list(chosen.datasets).index(item.dataset), position[item.metric]))
+    datasets, metrics = [*chosen.datasets, *chosen.means], list(chosen.metrics)
+    return sorted(items, key=lambda item: (datasets.index(item.dataset), metrics.index(item.metric)))
 
 
 def _key(cell: Cell) -> tuple[str, ...]:
-    return (cell.recipe.dataset, cell.recipe.method, cell.recipe.name, cell.protocol, repr(cell.variation))
+    return (cell.recipe.dataset, *row_of(cell))
 
 
 def counts(items: Sequence[Standing]) -> dict[str, int]:

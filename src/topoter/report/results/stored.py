@@ -14,7 +14,7 @@ from topoter.errors import DataError, TopoterError
 from topoter.experiments import EXPERIMENTS, experiment
 from topoter.experiments.experiment import Experiment
 from topoter.experiments.runs import Run, load_run
-from topoter.experiments.tables import Cell, cells
+from topoter.experiments.tables import Cell, cells, group_means
 
 _SEED = re.compile(r"\.(\d+)\.json$")
 
@@ -31,6 +31,11 @@ class Entry:
         return self.cell.recipe.dataset
 
     @property
+    def seeds(self) -> int:
+        """How many encoders were trained; the mean of several datasets counts each seed once."""
+        return len({run["seed"] for run in self.runs})
+
+    @property
     def values(self) -> int:
         """How many scores there are: one per run, or more where a run restarts its classifier."""
         return len(next(iter(self.cell.scores.values())))
@@ -43,6 +48,7 @@ class Found:
     Args:
         entries: in the order of the experiment's datasets and rows.
         seeds: the most that any row has: what the others are held against.
+        means: the rows averaged over datasets for which the paper has one number.
         absent: (method, recipe, protocol, dataset) of the paper's table that have no run.
         left_out: files whose parameters are not those of today's recipes, or of no row of the table.
     """
@@ -50,6 +56,7 @@ class Found:
     experiment: Experiment
     entries: list[Entry]
     seeds: int
+    means: list[Entry] = field(default_factory=list)
     absent: list[tuple[str, str, str, str]] = field(default_factory=list)
     left_out: list[Path] = field(default_factory=list)
 
@@ -107,10 +114,10 @@ def _find(chosen: Experiment, folder: Path) -> Found | None:
         return None
     there = {path.parent.name for path in files}
     datasets = [*chosen.datasets, *sorted(there - set(chosen.datasets))]
-    seeds = 1 + max(int(match[1]) for path in files if (match := _SEED.search(path.name)))
+    most = 1 + max(int(match[1]) for path in files if (match := _SEED.search(path.name)))
     grouped: dict[tuple[str, ...], list[tuple[Run, dict[str, Any]]]] = {}
     planned: dict[tuple[str, str, str, str], int] = {}
-    for run in chosen.plan(datasets, None, seeds):
+    for run in chosen.plan(datasets, None, most):
         recipe = run.recipe
         row = (recipe.method, recipe.name, run.protocol, recipe.dataset)
         stored = load_run(run, folder) if run.path(folder) in files else None
@@ -123,7 +130,22 @@ def _find(chosen: Experiment, folder: Path) -> Found | None:
         return None
     entries = [_entry(chosen, group, folder) for group in grouped.values()]
     absent = [row for row, count in planned.items() if not count and row[-1] in chosen.datasets]
-    return Found(chosen, entries, max(len(entry.runs) for entry in entries), absent, sorted(files))
+    seeds = max(entry.seeds for entry in entries)
+    return Found(chosen, entries, seeds, _means(chosen, entries), absent, sorted(files))
+
+
+def _means(chosen: Experiment, entries: list[Entry]) -> list[Entry]:
+    found = []
+    for cell in group_means(chosen, [entry.cell for entry in entries]):
+        parts = [entry for entry in entries if entry.dataset in chosen.means[cell.recipe.dataset]]
+        same = [entry for entry in parts if row_of(entry.cell) == row_of(cell)]
+        found.append(Entry(cell, [run for entry in same for run in entry.runs]))
+    return found
+
+
+def row_of(cell: Cell) -> tuple[str, ...]:
+    """What tells the row of a table from others, whatever the dataset."""
+    return (cell.recipe.method, cell.recipe.name, cell.protocol, repr(cell.variation))
 
 
 def _entry(chosen: Experiment, group: list[tuple[Run, dict[str, Any]]], folder: Path) -> Entry:

@@ -19,12 +19,13 @@ def tables_of(found: Found) -> list[Table]:
         return [_study(found, dataset, metric) for dataset in found.datasets for metric in found.experiment.metrics]
     if len(found.experiment.metrics) == 1:
         return [_table(found, found.datasets)]
-    return [_table(found, [dataset]) for dataset in found.datasets]
+    averaged = dict.fromkeys(entry.dataset for entry in found.means)
+    return [_table(found, [dataset]) for dataset in (*found.datasets, *averaged)]
 
 
 def measured(entry: Entry, metric: str, seeds: int) -> str:
     """Mean and deviation; the number of seeds where it is smaller than that of the table."""
-    runs, values = len(entry.runs), entry.values
+    runs, values = entry.seeds, entry.values
     deviation = entry.cell.std(metric) if values > 1 else None
     text = mean_and_deviation(entry.cell.mean(metric), deviation)
     if values > runs:
@@ -34,7 +35,7 @@ def measured(entry: Entry, metric: str, seeds: int) -> str:
 
 def _table(found: Found, datasets: Sequence[str]) -> Table:
     """Methods by row; per dataset and metric ours under each protocol, and the paper's where it has one."""
-    entries = [entry for entry in found.entries if entry.dataset in datasets]
+    entries = [entry for entry in (*found.entries, *found.means) if entry.dataset in datasets]
     rows: dict[str, dict[tuple[str, str], Entry]] = {}
     for entry in entries:
         rows.setdefault(entry.cell.method_name, {})[entry.dataset, entry.cell.protocol] = entry
@@ -141,7 +142,7 @@ def _standing_row(item: Standing) -> list[CellLike]:
     published = item.published
     ours, seeds, difference = Cell(MISSING), Cell(MISSING), Cell(MISSING)
     if item.entry is not None:
-        mean, runs, values = item.entry.cell.mean(item.metric), len(item.entry.runs), item.entry.values
+        mean, runs, values = item.entry.cell.mean(item.metric), item.entry.seeds, item.entry.values
         ours = Cell(mean_and_deviation(mean, item.entry.cell.std(item.metric) if values > 1 else None), sort=mean)
         seeds = Cell(f"{runs} ({values} restarts)" if values > runs else str(runs), sort=runs)
         gap = mean - published["mean"]

@@ -54,8 +54,8 @@ WORDINGS = {
         "Temporal link prediction",
         "AUC and average precision on networks of animals over time. “persistence” predicts that edges stay as "
         "they are.",
-        "Held-out pairs: the tested pairs of nodes are never seen in training (85/5/10). Next snapshot: trained up to "
-        "the last but one, tested on the last.",
+        "Held-out pairs: what a tested pair of nodes is at the tested time is never seen in training (85/5/10), what "
+        "it is at other times may be. Next snapshot: trained up to the last but one, tested on the last.",
     ),
     "equivariance": Wording(
         "Equivariance",
