@@ -46,6 +46,7 @@ def growth(num_nodes: int, channels: int, epochs: int) -> dict[str, Any]:
     from topoter.datasets import block_model
     from topoter.experiments.runs import peak_mb
 
+    before = peak_mb()
     data = block_model(num_nodes=num_nodes, num_blocks=10, mean_degree=10.0, num_features=32, seed=0)
     num_edges = data.edge_index.size(1) // 2
     step = our_step(data, channels)
@@ -64,6 +65,7 @@ def growth(num_nodes: int, channels: int, epochs: int) -> dict[str, Any]:
         "wall_s": statistics.median(wall),
         "cpu_s": statistics.median(cpu),
         "peak_mb": peak,
+        "grown_mb": peak - before,
         "sampler_share": sampler_share(data, channels),
     }
 

@@ -90,11 +90,22 @@ def test_progress_is_reported_epoch_by_epoch():
     assert seen == model.history_
 
 
-def test_what_was_cleaned_is_told():
+def test_what_was_cleaned_is_told(caplog):
+    caplog.set_level("INFO", "topoter")
     one_way = Data(x=GRAPH.x, edge_index=torch.tensor([[0, 1, 1, 2], [1, 2, 2, 2]]))
-    assert str(small().fit(one_way).cleaning_) == (
-        "dropped 1 self-loops, merged 1 duplicate edges, read 2 one-way edges as undirected"
-    )
+    model = small().fit(one_way)
+    told = "dropped 1 self-loops, merged 1 duplicate edges, read 2 one-way edges as undirected"
+    assert str(model.cleaning_) == told
+    model.transform(one_way)  # the same graph: nothing new
+    model.transform(Data(x=GRAPH.x, edge_index=torch.tensor([[0, 3], [1, 3]])))
+    edges = [record.getMessage() for record in caplog.records if record.getMessage().startswith("Edges: ")]
+    assert edges == [f"Edges: {told}.", "Edges: dropped 1 self-loops, read 1 one-way edges as undirected."]
+
+
+@pytest.mark.parametrize("slope", [-0.1, 1.5])
+def test_a_slope_that_is_no_leaky_relu_is_refused(slope):
+    with pytest.raises(UsageError, match="'negative_slope' parameter of TopoTER must be between 0 and 1"):
+        small(negative_slope=slope).fit(GRAPH)
 
 
 def test_the_graph_given_is_not_changed():

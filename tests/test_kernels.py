@@ -105,7 +105,8 @@ def test_gradcheck_of_the_sparse_product():
     assert torch.autograd.gradcheck(lambda right: operator @ right, (right,))
 
 
-def test_the_sparse_product_is_the_same_on_one_and_two_threads():
+def test_the_sparse_product_is_the_same_on_one_and_two_threads(monkeypatch):
+    monkeypatch.setattr("topoter.kernels.sparse._WORTH_A_THREAD", 0)
     graph = random_graph(50, 0.2, 0)
     h = torch.randn(50, 9, generator=torch.Generator().manual_seed(0))
     threads = torch.get_num_threads()
@@ -126,7 +127,8 @@ def test_the_sparse_product_is_the_same_on_one_and_two_threads():
 @pytest.mark.parametrize("channels", [1, 7, 600])
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_fused_delta_is_the_difference_of_two_propagations(slope, channels, order, threads):
+def test_fused_delta_is_the_difference_of_two_propagations(slope, channels, order, threads, monkeypatch):
+    monkeypatch.setattr("topoter.kernels.sparse._WORTH_A_THREAD", 0)
     graph = random_graph(300, 0.03, 4)
     after = SAMPLERS["exact"](graph, 0.5, torch.Generator().manual_seed(0)).adjacency_t
     encoder = SGC(5, channels, order, negative_slope=slope)
@@ -161,6 +163,7 @@ def test_fused_delta_serves_one_compiled_layer_only(monkeypatch):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_tall_matrix_is_transposed_by_scattering(threads, monkeypatch):
+    monkeypatch.setattr("topoter.kernels.sparse._WORTH_A_THREAD", 0)
     generator = torch.Generator().manual_seed(0)
     dense = torch.rand(900, 13, generator=generator) * (torch.rand(900, 13, generator=generator) < 0.2)
     grad = torch.randn(900, 37, generator=generator)

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from topoter.adjacency import Adjacency
-from topoter.errors import UsageError, unknown_name, whole_number
+from topoter.errors import UsageError, invalid_parameter, unknown_name, whole_number
 from topoter.kernels import use_compiled
 from topoter.kernels.sgc_delta import sgc_delta
 from topoter.kernels.sparse import SparseOperator
@@ -239,6 +239,8 @@ def build_encoder(
         whole_number("hidden_channels", hidden_channels, 1),
     )
     order, num_layers = whole_number("order", order, 1), whole_number("num_layers", num_layers, 1)
+    if not 0 <= negative_slope <= 1:
+        raise invalid_parameter("negative_slope", "TopoTER", "between 0 and 1", negative_slope)
     if name == "gin":
         return GIN(in_channels, hidden_channels, num_layers)
     if name == "gcn":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
@@ -25,6 +26,8 @@ from topoter.transformation import check_transformable
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+_logger = logging.getLogger(__name__)
 
 
 class TopoTER(TransformerMixin, BaseEstimator):
@@ -129,6 +132,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
         At level "graph": on a list of such graphs, each with features of its own, or all without.
         """
         state, batches = self.start(read_at_level(self.level, graph, x))
+        _note(self.cleaning_)
         pretrain(state, batches, self.settings(), on_epoch=self.on_epoch)
         return self.finish(state)
 
@@ -140,6 +144,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
             x: features [N, C], the same at all times; without them every node gets the number 1, as in the paper.
         """
         state, batches = self.start_snapshots(snapshots, x)
+        _note(self.cleaning_)
         pretrain(state, batches, self.settings(), on_epoch=self.on_epoch)
         return self.finish(state)
 
@@ -200,12 +205,14 @@ class TopoTER(TransformerMixin, BaseEstimator):
         known = getattr(self, "feature_names_in_", None)
         if isinstance(data, list):
             matched = [match_features(item, known, self.n_features_in_) for item in data]
-            graphs, _ = GraphSet.from_graphs(matched, self.feature_scaling)
+            graphs, cleaning = GraphSet.from_graphs(matched, self.feature_scaling)
+            self._note_new(cleaning)
             batch_size = whole_number("batch_size", self.batch_size, 1)
             device = usable_device(self.device)
             pooled: np.ndarray = graphs.embed(self.model_.embed, batch_size, self.pooling, device).numpy()
             return pooled
-        (features, adjacency), _ = self._batch(match_features(data, known, self.n_features_in_))
+        (features, adjacency), cleaning = self._batch(match_features(data, known, self.n_features_in_))
+        self._note_new(cleaning)
         embedding: np.ndarray = self.model_.embed(features, adjacency).cpu().numpy()
         return embedding
 
@@ -267,6 +274,11 @@ class TopoTER(TransformerMixin, BaseEstimator):
         dense = not isinstance(self.encoder, str)
         return whole_graph(data, self.feature_scaling, usable_device(self.device), dense=dense)
 
+    def _note_new(self, cleaning: Cleaning) -> None:
+        """Note what had to be changed, unless it is what `fit` has told already."""
+        if cleaning != getattr(self, "cleaning_", None):
+            _note(cleaning)
+
     def _remember_features(self, data: Data) -> None:
         self.n_features_in_ = int(data.x.size(1))
         names = data.get("feature_names")
@@ -274,3 +286,9 @@ class TopoTER(TransformerMixin, BaseEstimator):
             self.feature_names_in_ = np.array(list(names), dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+
+def _note(cleaning: Cleaning) -> None:
+    """Say what had to be changed to make the edges an undirected simple graph."""
+    if str(cleaning):
+        _logger.info("Edges: %s.", cleaning)

@@ -64,7 +64,8 @@ def test_every_method_has_recipes_for_the_papers_datasets():
     assert set(methods_of("node-classification")) == set(node_classification.METHODS)
     for method in node_classification.METHODS:
         found = {dataset for _, name, dataset, _ in NODE_RECIPES if name == method}
-        assert found == {"cora", "citeseer", "pubmed", "default"}
+        borrows_all = method in ("propagated", "random-init")  # TopoTER's own parameters, and nothing published
+        assert found == {"default"} | (set() if borrows_all else {"cora", "citeseer", "pubmed"})
 
 
 @pytest.mark.parametrize("which", NODE_RECIPES, ids=lambda which: "-".join(which[1:]))

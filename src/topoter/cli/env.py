@@ -11,10 +11,9 @@ from topoter.cli.output import Json, out, print_json
 
 def run(json: Json = False) -> None:
     """Show versions, threads, devices, and which kernels are active."""
-    import numba
-
     from topoter.experiments.runs import versions
     from topoter.kernels import active
+    from topoter.kernels.compiled import num_threads
 
     devices = ["cpu"]
     if torch.cuda.is_available():
@@ -24,7 +23,7 @@ def run(json: Json = False) -> None:
     content = {
         "versions": versions(),
         "platform": platform.platform(),
-        "threads": {"torch": torch.get_num_threads(), "numba": numba.config.NUMBA_NUM_THREADS},
+        "threads": {"torch": torch.get_num_threads(), "kernels": num_threads()},
         "devices": devices,
         "kernels": active(),
     }

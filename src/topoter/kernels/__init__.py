@@ -16,7 +16,7 @@ MODES = ("fast", "plain")
 
 def mode() -> str:
     """`fast` unless the environment variable TOPOTER_KERNELS says `plain`; read at every call."""
-    chosen = os.environ.get("TOPOTER_KERNELS", "fast")
+    chosen = os.environ.get("TOPOTER_KERNELS") or "fast"
     if chosen not in MODES:
         raise UsageError(f"TOPOTER_KERNELS must be one of {', '.join(MODES)}. Got {chosen!r} instead.")
     return chosen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -74,11 +75,19 @@ def run(name: str, kernel: Any, *arguments: Any) -> Any:
     """Call a compiled kernel, saying so when it has to be compiled first."""
     if kernel.signatures or not _needs_compiling(kernel):
         return kernel(*arguments)
-    logger.info("compiling the %s kernel (once on this machine) ...", name)
+    _announce(f"compiling the {name} kernel (once on this machine) ...")
     start = time.perf_counter()
     result = kernel(*arguments)
-    logger.info("compiled the %s kernel in %.1f s", name, time.perf_counter() - start)
+    _announce(f"compiled the {name} kernel in {time.perf_counter() - start:.1f} s")
     return result
+
+
+def _announce(text: str) -> None:
+    """Say why nothing seems to happen, even to those who have not set up logging."""
+    if logger.hasHandlers():
+        logger.info(text)
+    else:
+        print(f"topoter: {text}", file=sys.stderr)
 
 
 def run_parallel(name: str, kernel: Any, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -104,8 +113,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def _needs_compiling(kernel: Any) -> bool:
-    """Whether the cache on disk has nothing for this kernel yet."""
-    cache_path = kernel.stats.cache_path
+    """Whether the cache on disk has nothing for this kernel, as it is written now, in this Python."""
+    cache_path, code = kernel.stats.cache_path, kernel.py_func.__code__
     if cache_path is None:
         return True
-    return not any(Path(cache_path).glob(f"*.{kernel.py_func.__name__}-*.nbi"))
+    written = Path(code.co_filename).stat().st_mtime
+    python = f"py{sys.version_info.major}{sys.version_info.minor}"
+    found = Path(cache_path).glob(f"*.{code.co_name}-{code.co_firstlineno}.{python}*.nbi")
+    return not any(index.stat().st_mtime >= written for index in found)
