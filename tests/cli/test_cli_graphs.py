@@ -52,6 +52,16 @@ def test_a_folder_of_ones_own_in_one_row_per_graph_out(folder, tmp_path):
     assert np.abs(z[0] - z[1]).max() > 1e-3
 
 
+def test_the_width_of_a_gin_is_that_of_its_layers_and_it_has_no_order(folder, tmp_path):
+    narrow = topoter("fit", folder, "-o", "m.topoter", "--epochs", 1, "--channels", 4, "--json", cwd=tmp_path)
+    assert narrow.returncode == 0, narrow.stderr
+    embedded = topoter("embed", "m.topoter", folder, "-o", "z.npy", "--json", cwd=tmp_path)
+    assert json.loads(embedded.stdout)["channels"] == 3 * 4
+    wrong = fails(2, "fit", folder, "-o", "n.topoter", "--order", 2, cwd=tmp_path)
+    assert "--order goes with the encoder sgc: gin reaches as many hops" in wrong
+    assert "fit a model on one graph first" in fails(2, "links", "m.topoter", "embedded-cora", cwd=tmp_path)
+
+
 def long_fit(folder: Path, out: Path, *more: object) -> list[str]:
     options = ["--epochs", 200, "--patience", 200, "--batch-size", 7, "--save-seconds", 0.1, "--quiet"]
     return command("fit", folder, *options, "-o", out, *more)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from topoter import errors
-from topoter.datasets import available, dataset_kind, files, load, load_graphs, load_snapshots
+from topoter.datasets import available, dataset_kind, files, known_as, load, load_graphs, load_snapshots
 from topoter.datasets.registry import REGISTRY
 from topoter.errors import DataError, UsageError
 
@@ -18,6 +18,14 @@ def test_kinds() -> None:
         "temporal",
         "node",
     ]
+
+
+def test_one_name_for_every_spelling() -> None:
+    spelled = ("Cora", "ptc-mr", "IMDB_binary", "aves-sparrow-social", "ant_colony1", "coauthor-cs")
+    assert [known_as(name) for name in spelled] == [
+        "cora", "ptc_mr", "imdb-binary", "sparrow-social", "ant-colony1", "cs",
+    ]  # fmt: skip
+    assert known_as("my/edges.csv") is None
 
 
 def test_unknown_name() -> None:

@@ -31,6 +31,7 @@ def run(
 ) -> None:
     """Evaluate a method on a dataset: mean and deviation over seeds."""
     from topoter.cli.run_bars import run_bars
+    from topoter.datasets import known_as
     from topoter.experiments import TASKS, experiment
     from topoter.experiments.bench import Bench
     from topoter.experiments.experiment import Row
@@ -40,7 +41,7 @@ def run(
     if task not in TASKS:
         raise unknown_name("task", task, TASKS)
     chosen = experiment(TASKS[task])
-    dataset = (dataset or chosen.datasets[0]).lower()
+    dataset = known_as(dataset) or dataset.lower() if dataset else chosen.datasets[0]
     protocol = protocol or chosen.protocols[0]
     if protocol not in chosen.protocols:
         raise unknown_name("protocol", protocol, chosen.protocols)

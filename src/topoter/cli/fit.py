@@ -42,7 +42,7 @@ def run(
     recipe: Recipe = None,
     encoder: Annotated[str | None, typer.Option(help="sgc, gcn or gin.")] = None,
     order: Annotated[int | None, typer.Option(help="Hops an SGC layer aggregates (k).")] = None,
-    channels: Annotated[int | None, typer.Option(help="Width of the embedding (F).")] = None,
+    channels: Annotated[int | None, typer.Option(help="Width of the embedding (F); of each layer of gin.")] = None,
     perturbation_rate: Annotated[float | None, typer.Option(help="Share of pairs flipped (r).")] = None,
     epochs: Annotated[int | None, typer.Option(help="The most epochs.")] = None,
     patience: Annotated[int | None, typer.Option(help="Stop after so many epochs without a lower loss.")] = None,
@@ -146,12 +146,20 @@ def run(
 
 def _parameters(experiment: str, graph: str, recipe: str | None, **given: Any) -> dict[str, Any]:
     """The recipe of the dataset (or the default one), with what the user said put over it."""
-    from topoter.experiments.recipes import load_recipe
+    from topoter.datasets import known_as
+    from topoter.errors import UsageError
+    from topoter.experiments.recipes import DEFAULT, load_recipe
 
-    parameters = load_recipe(experiment, "topoter", graph.lower(), recipe).parameters
+    parameters = load_recipe(experiment, "topoter", known_as(graph) or DEFAULT, recipe).parameters
     parameters.pop("decoder", None)  # of pairs; a fit has none
     level = "graph" if experiment == "graph-classification" else "node"
-    return parameters | {"level": level} | {name: value for name, value in given.items() if value is not None}
+    said = {name: value for name, value in given.items() if value is not None}
+    encoder = said.get("encoder", parameters["encoder"])
+    if "order" in said and encoder != "sgc":
+        raise UsageError(f"--order goes with the encoder sgc: {encoder} reaches as many hops as it has layers.")
+    if "out_channels" in said and encoder == "gin":  # the outputs of all its layers are concatenated
+        said["hidden_channels"] = said.pop("out_channels")
+    return parameters | {"level": level} | said
 
 
 class ResumeFile:

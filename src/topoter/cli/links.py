@@ -38,6 +38,8 @@ def run(
         raise UsageError(f"--top must be at least 1. Got {top} instead.")
     check_writable(out_path)
     fitted = TopoTER.load(model, device=device)
+    if fitted.level == "graph":
+        raise UsageError(f"{model} was fitted on a set of graphs: fit a model on one graph first.")
     data = load_graph(graph, data_root, quiet, reading=reading)
     with atomic_write(out_path) as temporary:
         with progress_bar(quiet) as progress:
@@ -54,7 +56,7 @@ def run(
     else:
         note(
             f"Checked on hidden edges: AUC {ranked.auc:.1f} %, AP {ranked.ap:.1f} % (decoder: weighted inner product, "
-            "learned on other hidden edges).",
+            "learned on other hidden edges; the model itself may have been trained on all of them).",
             quiet,
         )
         out.print(str(out_path), soft_wrap=True)

@@ -50,7 +50,7 @@ def run(
     if name == MODEL_SIZE:
         _show_model_size(out_dir, json)
         return
-    asked = _names(datasets), _names(methods)
+    asked = _datasets(datasets), _names(methods)
     plans = plan_all(*asked, seeds) if name == ALL else {name: experiment(name).plan(*asked, seeds)}
     runs = [run for plan in plans.values() for run in plan]
     missing = [] if stored else missing_runs(runs, out_dir)
@@ -176,6 +176,14 @@ def _show_model_size(out_dir: Path, json: bool) -> None:
 
 def _print_table(table: str) -> None:
     out.print(Markdown(table) if out.is_terminal else table, soft_wrap=not out.is_terminal)
+
+
+def _datasets(text: str | None) -> list[str] | None:
+    """The datasets that were asked for, by the names that recipes and folders have."""
+    from topoter.datasets import known_as
+
+    names = _names(text)
+    return None if names is None else [known_as(name) or name for name in names]
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from topoter.cli.output import DataRoot, Json, Quiet, note, out, print_json, show_log
+from topoter.datasets import known_as
 from topoter.errors import unknown_name
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ def run(
         raise unknown_name("task", task, TASKS)
     show_log(quiet)
     if task == "link":
-        _search_links(dataset.lower(), seeds, out_dir, only or [], data_root, quiet, json)
+        _search_links(known_as(dataset) or dataset.lower(), seeds, out_dir, only or [], data_root, quiet, json)
     else:
-        _search_nodes(dataset.lower(), seeds, rounds, most_epochs, out_dir, data_root, quiet, json)
+        _search_nodes(known_as(dataset) or dataset.lower(), seeds, rounds, most_epochs, out_dir, data_root, quiet, json)
 
 
 def _search_nodes(

@@ -1,7 +1,7 @@
 """Named public datasets: where they are found, how they are checked, how they are read."""
 
 from topoter.datasets.loading import load, load_graphs, load_snapshots
-from topoter.datasets.registry import DatasetInfo, available, dataset_kind
+from topoter.datasets.registry import DatasetInfo, available, dataset_kind, known_as
 from topoter.datasets.splits import random_split
 from topoter.datasets.synthetic import block_model
 from topoter.datasets.temporal import Snapshots
@@ -12,6 +12,7 @@ __all__ = [
     "available",
     "block_model",
     "dataset_kind",
+    "known_as",
     "load",
     "load_graphs",
     "load_snapshots",

@@ -138,6 +138,12 @@ def resolve(name: str, root: Path) -> Dataset:
         raise unknown_name("dataset", name, known) from None
 
 
+def known_as(name: str) -> str | None:
+    """The one name of a known dataset, by whatever name, alias and spelling; None for others, such as users' files."""
+    spellings = {_spelling(alias): one.name for one in REGISTRY.values() for alias in (one.name, *one.aliases)}
+    return spellings.get(_spelling(name))
+
+
 def _spelling(name: str) -> str:
     return name.strip().lower().replace("_", "-")
 

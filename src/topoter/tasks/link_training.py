@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from torch.nn import functional
 from topoter.adjacency import Adjacency
 from topoter.decoder import TransformationDecoder
 from topoter.encoders import Features
-from topoter.errors import invalid_parameter
+from topoter.errors import TopoterError, invalid_parameter
 from topoter.features import prepare_features
 from topoter.kernels import buffers
 from topoter.model import TopoTERModel
@@ -238,6 +239,11 @@ def _fine_tune(
         loss.backward()
         optimizer.step()
         model.losses.append(loss.item())
+        if not math.isfinite(model.losses[-1]):
+            raise TopoterError(
+                f"The loss of the fine-tuning became {model.losses[-1]} in epoch {epoch}. "
+                f"Lower the learning rate (it is {settings.learning_rate}) or scale the features."
+            )
         if epoch % CHECK_EVERY == 0 or epoch == settings.epochs:
             val_auc = auc(val, model.scores(val.pairs))
             if val_auc > best_auc:
