@@ -61,7 +61,9 @@ WORDINGS = {
         "Equivariance",
         "How well the change of the representation follows from the estimated change of the graph. Errors are "
         "relative, in %: 100 is no better than no estimate, lower is better.",
-        "The encoder is trained by predicting transformations alone, then estimates one; no labels are involved.",
+        "The encoder is trained by predicting transformations alone, then estimates one; no labels are involved. The "
+        "estimated change of the graph is encoded again, so the error says how well types are told apart, on the "
+        "sparrows for the very transition that was trained on.",
     ),
 }
 
