@@ -35,7 +35,7 @@ def zip_tiny(path: Path, name: str = "TINY", parts: tuple[str, ...] = tuple(TINY
     return path
 
 
-@pytest.mark.parametrize("folder", ["MUTAG", "PTC_MR", "IMDB-BINARY"])
+@pytest.mark.parametrize("folder", ["MUTAG", "PTC_MR", "IMDB-BINARY", "IMDB-MULTI"])
 def test_equals_pyg(folder: str, real_data: Path, tmp_path: Path) -> None:
     (tmp_path / folder).mkdir()
     (tmp_path / folder / "raw").symlink_to(real_data / "tu" / folder / "raw")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 INSTALL_CORA = 'pip install "topoter[demo]"'
-INSTALL_MUTAG = 'pip install "topoter[baselines]"'
+INSTALL_MUTAG = 'pip install "topoter[baselines]" (Python 3.12 or older: GraKeL does not install on 3.13)'
 
 
 def _package_folder(package: str, *parts: str) -> Path | None:
