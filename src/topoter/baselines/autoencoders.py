@@ -13,21 +13,16 @@ from topoter.baselines.training import train
 from topoter.encoders import SGC, Features
 
 
-class _Encoder(nn.Module):
-    """The paper's SGC encoder; for VGAE with a second half of channels for the log standard deviations."""
+class Halves(nn.Module):
+    """An encoder whose channels are means and log deviations, half each, as VGAE takes them."""
 
-    def __init__(self, in_channels: int, out_channels: int, order: int, variational: bool) -> None:
+    def __init__(self, encoder: nn.Module) -> None:
         super().__init__()
-        width = 2 * out_channels if variational else out_channels
-        self.sgc = SGC(in_channels, width, order, negative_slope=1.0)  # inner products need both signs
-        self.variational = variational
+        self.encoder = encoder
 
-    def forward(self, x: Features, adjacency: Adjacency) -> Tensor | tuple[Tensor, Tensor]:
-        h: Tensor = self.sgc(x, adjacency)
-        if self.variational:
-            mean, log_std = h.chunk(2, dim=1)
-            return mean, log_std
-        return h
+    def forward(self, x: Features, adjacency: Adjacency) -> tuple[Tensor, Tensor]:
+        mean, log_deviation = self.encoder(x, adjacency).chunk(2, dim=1)
+        return mean, log_deviation
 
 
 def autoencoder(
@@ -50,10 +45,11 @@ def autoencoder(
     from torch_geometric.nn import GAE, VGAE
 
     generator = torch.Generator().manual_seed(seed)
-    encoder = _Encoder(x.shape[1], out_channels, order, variational)
+    width = (2 if variational else 1) * out_channels
+    sgc = SGC(x.shape[1], width, order, negative_slope=1.0)  # linear: inner products need both signs
     with seeded(seed):
-        module = (VGAE if variational else GAE)(encoder)
-    encoder.sgc.initialize("glorot", generator)  # after PyG's constructor, which draws all weights anew
+        module = VGAE(Halves(sgc)) if variational else GAE(sgc)
+    sgc.initialize("glorot", generator)  # after PyG's constructor, which draws all weights anew
     space = adjacency.pair_space
     count = torch.minimum(space.num_edges, space.num_disconnected)
 

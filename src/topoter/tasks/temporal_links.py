@@ -8,10 +8,11 @@ from itertools import cycle, pairwise
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from topoter.adjacency import Adjacency
+from topoter.baselines.autoencoders import Halves
 from topoter.baselines.randomness import seeded
 from topoter.baselines.training import train
 from topoter.encoders import GCN
@@ -171,7 +172,7 @@ def autoencode_next(
     width = (2 if variational else 1) * parameters["out_channels"]
     gcn = GCN(1, width, parameters["num_layers"], parameters["hidden_channels"])
     with seeded(seed):
-        module = (VGAE if variational else GAE)(_Halves(gcn) if variational else gcn)
+        module = VGAE(Halves(gcn)) if variational else GAE(gcn)
     gcn.initialize(parameters["init"], generator)  # after PyG's constructor, which draws all weights anew
     x = torch.ones(split.num_nodes, 1)
 
@@ -204,18 +205,6 @@ def autoencode_next(
         return _inner_products(module.encode(x, known), pairs)
 
     return TemporalPredictor(scores, losses)
-
-
-class _Halves(nn.Module):
-    """An encoder whose channels are means and log deviations, half each, as VGAE takes them."""
-
-    def __init__(self, encoder: nn.Module) -> None:
-        super().__init__()
-        self.encoder = encoder
-
-    def forward(self, x: Tensor, adjacency: Adjacency) -> tuple[Tensor, Tensor]:
-        mean, log_deviation = self.encoder(x, adjacency).chunk(2, dim=1)
-        return mean, log_deviation
 
 
 def _inner_products(h: Tensor, pairs: Tensor) -> Tensor:
