@@ -97,7 +97,7 @@ def _steps(content: dict[str, Any]) -> Table:
         caption="A training step",
         note="Medians, alternating in one process. “plain” is the same step with PyG's SGConv and plain PyTorch; the "
         f"losses of both differ by at most {max(row['largest_loss_gap'] for row in content['steps']):.0e}. "
-        f"{_made(content)}",
+        f"{_made(content, 'steps')}",
     )
 
 
@@ -131,9 +131,10 @@ def _growth(content: dict[str, Any]) -> Table:
             for row in content["growth"]
         ],
         caption="Growth with the graph",
-        note=f"Block models of mean degree 10. CPU time grows as nodes to the power {content['exponent_cpu_s']:.2f}.",
+        note=f"Block models of mean degree 10. CPU time grows as nodes to the power {content['exponent_cpu_s']:.2f}. "
+        f"{_made(content, 'growth')}",
     )
 
 
-def _made(content: dict[str, Any]) -> str:
-    return f"Made by {content['command']}, git commit {content['versions']['git']}."
+def _made(content: dict[str, Any], part: str) -> str:
+    return f"Made by {content['command']}, git commit {content['versions'][part]['git']}."
