@@ -38,10 +38,11 @@ def run(
     if task not in TASKS:
         raise unknown_name("task", task, TASKS)
     show_log(quiet)
+    dataset = known_as(dataset) or dataset
     if task == "link":
-        _search_links(known_as(dataset) or dataset.lower(), seeds, out_dir, only or [], data_root, quiet, json)
+        _search_links(dataset, seeds, out_dir, only or [], data_root, quiet, json)
     else:
-        _search_nodes(known_as(dataset) or dataset.lower(), seeds, rounds, most_epochs, out_dir, data_root, quiet, json)
+        _search_nodes(dataset, seeds, rounds, most_epochs, out_dir, data_root, quiet, json)
 
 
 def _search_nodes(

@@ -32,7 +32,7 @@ def active() -> dict[str, str]:
     if mode() == "plain":
         return dict.fromkeys(("sampler", "propagation", "decoder"), "plain PyTorch (TOPOTER_KERNELS=plain)")
     return {
-        "sampler": "compiled walks over sorted pairs (random numbers by PyTorch)",
+        "sampler": "compiled walks over sorted pairs (random numbers by NumPy, seeded by PyTorch)",
         "propagation": "cpu: compiled (one SGC layer: both graphs at once); cuda: torch CSR; mps: PyTorch scatter",
         "decoder": "cpu: compiled fused kernel; cuda, mps: chunked PyTorch, recomputing",
     }
