@@ -248,6 +248,28 @@ def test_orthogonal_weights_are_orthogonal():
     torch.testing.assert_close(weight @ weight.t(), torch.eye(4), rtol=0, atol=1e-5)
 
 
+def test_spread_thresholds_lie_among_the_nodes():
+    """On a star of 40 every node sees 2 or 41 ones: PyTorch's biases tell these apart by size alone."""
+    adjacency, _ = Adjacency.from_edge_index(torch.stack([torch.zeros(40).long(), torch.arange(1, 41)]), 41)
+    x = torch.ones(41, 1)
+    encoder = GIN(1, 32, 3)
+    encoder.spread_thresholds(x, adjacency, torch.Generator().manual_seed(0))
+    signal = encoder.project(x)
+    bent = signal + adjacency.summed @ signal + encoder.first[0].bias
+    assert (bent == 0).any(dim=0).all()  # a node at the threshold of every unit
+    assert ((bent > 0).any(dim=0) | (bent < 0).any(dim=0)).all()  # and others beside it
+    assert not any(norm.num_batches_tracked for norm in encoder.norms)
+
+
+@pytest.mark.parametrize("make", [lambda: SGC(IN, OUT), lambda: GCN(IN, OUT)], ids=["sgc", "gcn"])
+def test_normalised_sums_need_no_thresholds(make):
+    encoder = make()
+    encoder.initialize("spread")
+    before = [parameter.clone() for parameter in encoder.parameters()]
+    encoder.spread_thresholds(X, GRAPH, torch.Generator())
+    assert all(torch.equal(*pair) for pair in zip(before, encoder.parameters()))
+
+
 class TwoLayers(nn.Module):
     def __init__(self) -> None:
         super().__init__()

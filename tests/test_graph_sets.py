@@ -146,8 +146,9 @@ def test_whole_graphs_get_the_papers_encoder_by_default():
     assert TopoTER().encoder == "sgc"  # one graph: as before
 
 
-def test_a_saved_model_embeds_graphs_as_before(tmp_path):
-    model = small(pooling="mean").fit(GRAPHS)
+@pytest.mark.parametrize("init", ["default", "spread"])
+def test_a_saved_model_embeds_graphs_as_before(tmp_path, init):
+    model = small(pooling="mean", init=init).fit(GRAPHS)
     model.save(tmp_path / "m.topoter")
     loaded = TopoTER.load(tmp_path / "m.topoter")
     assert loaded.get_params() == model.get_params()
@@ -158,6 +159,14 @@ def test_the_seed_decides_everything():
     first, again, other = (small(random_state=seed).fit_transform(GRAPHS) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert np.abs(first - other).max() > 1e-3
+
+
+def test_an_example_of_the_set_is_from_all_over_it():
+    graphs, _ = GraphSet.from_graphs(GRAPHS)
+    for size, expected in ((3, (0, 3, 6)), (9, range(9)), (100, range(9))):
+        x, adjacency = graphs.example(size)
+        assert adjacency.ptr.diff().tolist() == [GRAPHS[number].num_nodes for number in expected]
+        assert torch.equal(x, torch.cat([GRAPHS[number].x for number in expected]))
 
 
 def test_networkx_graphs_and_modules_of_ones_own():

@@ -21,13 +21,16 @@ def build_model(
 ) -> TopoTERModel:
     """Encoder and decoder by the parameters of `TopoTER`; every random number comes from the generator.
 
-    `batch` is an example of what will be encoded; only an encoder of the user's own needs it.
+    `batch` is an example of what will be encoded: an encoder of the user's own needs it for its width, init="spread"
+    for its thresholds.
     """
     encoder: Encoder
     if isinstance(parameters["encoder"], str):
         names = ("out_channels", "order", "num_layers", "hidden_channels", "negative_slope")
         encoder = build_encoder(parameters["encoder"], in_channels, **{name: parameters[name] for name in names})
         encoder.initialize(parameters["init"], generator, parameters["init_gain"])
+        if parameters["init"] == "spread" and batch is not None:
+            encoder.to(batch[1].device).spread_thresholds(*batch, generator)
     else:
         encoder = _wrap(parameters["encoder"], batch)
     decoder = TransformationDecoder(

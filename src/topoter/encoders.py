@@ -35,6 +35,7 @@ def _kaiming(weight: Tensor, generator: torch.Generator) -> None:
 
 INITIALIZERS: dict[str, Callable[[Tensor, torch.Generator], Any]] = {
     "default": _kaiming,  # what nn.Linear and PyG's SGConv do
+    "spread": _kaiming,  # and then the biases by the data, see `Encoder.spread_thresholds`
     "glorot": lambda weight, generator: nn.init.xavier_uniform_(weight, generator=generator),
     "orthogonal": lambda weight, generator: nn.init.orthogonal_(weight, generator=generator),
 }
@@ -85,6 +86,12 @@ class Encoder(nn.Module):
         if first is not None:
             with torch.no_grad():
                 first.weight *= gain
+
+    def spread_thresholds(self, x: Features, adjacency: Adjacency, generator: torch.Generator) -> None:
+        """Set the biases of a fresh encoder so that its ReLUs bend where the nodes of an example lie.
+
+        Nothing is done where sums over neighbours are normalised, as in SGC and GCN: they do not grow with the degree.
+        """
 
 
 def linear_layers(widths: Sequence[int]) -> Sequence[nn.Linear]:
@@ -174,7 +181,8 @@ class GIN(Encoder):
         super().__init__()
         self.first = linear_layers([in_channels] + [hidden_channels] * num_layers)
         self.second = linear_layers([hidden_channels] * (num_layers + 1))
-        self.norms = nn.ModuleList(nn.BatchNorm1d(hidden_channels) for _ in range(num_layers))
+        norms = nn.ModuleList(nn.BatchNorm1d(hidden_channels) for _ in range(num_layers))
+        self.norms = cast("Sequence[nn.BatchNorm1d]", norms)
         self.out_channels = hidden_channels * num_layers
         self.initialize()
 
@@ -184,12 +192,35 @@ class GIN(Encoder):
     def propagate(self, signal: Tensor, adjacency: Adjacency) -> Tensor:
         # The sum over neighbours and the first linear map commute, so the map comes first (and once).
         outputs: list[Tensor] = []
-        for first, second, norm in zip(self.first, self.second, self.norms):
+        for number, first in enumerate(self.first):
             if outputs:
                 signal = _affine(first, outputs[-1])
-            hidden = torch.relu(signal + adjacency.summed @ signal + first.bias)
-            outputs.append(norm(torch.relu(second(hidden))))
+            outputs.append(self._layer(number, signal + adjacency.summed @ signal))
         return torch.cat(outputs, dim=1)
+
+    def _layer(self, number: int, sums: Tensor) -> Tensor:
+        """A layer from its summed messages on."""
+        hidden = torch.relu(sums + self.first[number].bias)
+        output: Tensor = self.norms[number](torch.relu(self.second[number](hidden)))
+        return output
+
+    @torch.no_grad()
+    def spread_thresholds(self, x: Features, adjacency: Adjacency, generator: torch.Generator) -> None:
+        """Let every unit behind the sum over neighbours bend at the value of a node, drawn at random.
+
+        Sums grow with the degree, while biases as PyTorch draws them put all thresholds near zero: without node
+        features, nearly every unit is then dead or linear in the degree, and a graph shows little beyond its size.
+        """
+        h = x
+        for number, first in enumerate(self.first):
+            signal = _affine(first, h)
+            sums = signal + adjacency.summed @ signal
+            units = torch.arange(sums.size(1))
+            nodes = torch.randint(sums.size(0), (sums.size(1),), generator=generator)
+            first.bias.copy_(-sums[nodes, units])
+            h = self._layer(number, sums)
+        for norm in self.norms:
+            norm.reset_running_stats()
 
 
 class ModuleEncoder(Encoder):

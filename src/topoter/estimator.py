@@ -49,7 +49,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
             (the authors' code).
         feature_scaling: "none", "sum" or "unit": rows as they are, of sum one, or of length one.
         init, init_gain: how weights start: "orthogonal", "glorot" or "default" (PyTorch's), the first layer's times
-            the gain (1 in the paper).
+            the gain (1 in the paper). "spread": as "default", but units of "gin" bend among the nodes.
         decoder_layers: linear layers from e_ij to the four types; the paper uses one, and only one is fused.
         scale_edges, prior_bias: multiply e_ij by F, and start the decoder at the shares of the types. Neither
             is in the paper; without them the task is hardly learned (`history_` shows it).
@@ -171,7 +171,7 @@ class TopoTER(TransformerMixin, BaseEstimator):
             graphs, self.cleaning_ = GraphSet.from_graphs(data, self.feature_scaling)
             check_transformable(graphs.adjacency, settings.perturbation_rate)
             batches = ShuffledBatches(graphs, batch_size, generator, device)
-            batch = next(graphs.in_order(batch_size, device))
+            batch = graphs.example(batch_size, device)
             whole = graphs.adjacency
         else:
             self._remember_features(data)

@@ -94,6 +94,11 @@ class GraphSet:
         )
         return self.x[nodes].to(device), adjacency.to(device)
 
+    def example(self, size: int, device: torch.device | str = "cpu") -> Batch:
+        """So many graphs from all over the set, which may be sorted by class."""
+        size = min(size, len(self))
+        return self.batch(torch.arange(size) * len(self) // size, device)
+
     def in_order(self, batch_size: int, device: torch.device | str = "cpu") -> Iterator[Batch]:
         """All graphs in their own order."""
         for which in torch.arange(len(self)).split(batch_size):

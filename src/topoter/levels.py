@@ -30,7 +30,7 @@ LEVELS: dict[str, dict[str, Any]] = {
         "hidden_channels": 32,
         "perturbation_rate": 0.5,
         "feature_scaling": "none",
-        "init": "default",
+        "init": "spread",
         "init_gain": 1.0,
         "epochs": 20,
         "learning_rate": 1e-3,

@@ -162,6 +162,8 @@ def test_datasets_and_env():
     known = {info["name"]: info for info in json.loads(topoter("datasets", "--json").stdout)}
     assert known["embedded-cora"]["on_disk"]
     assert {"cora", "citeseer", "pubmed", "mutag", "sparrow-social"} <= known.keys()
+    listed = topoter("datasets", COLUMNS="60").stdout.splitlines()
+    assert len(listed) == 1 + len(known)  # a path stays in one piece, however narrow the terminal
     shown = topoter("env")
     assert "compiled fused kernel" in shown.stdout
     assert "TOPOTER_KERNELS=plain" in topoter("env", TOPOTER_KERNELS="plain").stdout

@@ -20,7 +20,7 @@ def run(data_root: DataRoot = None, json: Json = False) -> None:
     table = Table(box=None, pad_edge=False)
     for name in ("name", "kind", "graphs", "nodes", "edges", "features", "classes"):
         table.add_column(name, justify="left" if name in ("name", "kind") else "right", no_wrap=True)
-    table.add_column("on disk, or how to get it", overflow="fold")
+    table.add_column("on disk, or how to get it", no_wrap=True)
     for info in known:
         counts = (info.graphs, info.nodes, info.edges, info.features, info.classes)
         table.add_row(
@@ -29,4 +29,6 @@ def run(data_root: DataRoot = None, json: Json = False) -> None:
             *("" if count is None else f"{count:,}" for count in counts),
             str(info.location) if info.on_disk and info.location else info.how,
         )
+    # A path folded into the last few columns of a terminal can be neither read nor copied.
+    out.width = max(out.width, out.measure(table, options=out.options.update(max_width=10_000)).maximum)
     out.print(table)
