@@ -70,6 +70,31 @@ def growth(num_nodes: int, channels: int, epochs: int) -> dict[str, Any]:
     }
 
 
+def graph_set(dataset: str, epochs: int) -> dict[str, Any]:
+    """Seconds per epoch on a set of graphs with default settings, and the peak of reading and training."""
+    from topoter import TopoTER
+    from topoter.datasets import load_graphs
+    from topoter.experiments.runs import peak_mb
+
+    wall, cpu = [], []
+
+    def lap(_: object) -> None:
+        wall.append(time.perf_counter())
+        cpu.append(time.process_time())
+
+    graphs = load_graphs(dataset)
+    # From the end of the first epoch on, so that compilation is left out.
+    TopoTER(level="graph", epochs=1 + epochs, on_epoch=lap).fit(graphs)
+    return {
+        "dataset": dataset,
+        "graphs": len(graphs),
+        "nodes": sum(graph.num_nodes for graph in graphs),
+        "wall_s": statistics.median(np.diff(wall)),
+        "cpu_s": statistics.median(np.diff(cpu)),
+        "peak_mb": peak_mb(),
+    }
+
+
 def exponent(sizes: list[float], values: list[float]) -> float:
     """The slope in the log-log plane: 1 is linear growth."""
     slope, _ = np.polyfit(np.log(sizes), np.log(values), 1)
@@ -80,5 +105,7 @@ if __name__ == "__main__":
     case, *rest = sys.argv[1:]
     if case == "growth":
         print(json.dumps(growth(*(int(value) for value in rest))))
+    elif case == "graph-set":
+        print(json.dumps(graph_set(rest[0], int(rest[1]))))
     else:
         print(json.dumps(step_memory(case, rest[0], int(rest[1]))))
