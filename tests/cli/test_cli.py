@@ -169,6 +169,14 @@ def test_datasets_and_env():
     assert "TOPOTER_KERNELS=plain" in topoter("env", TOPOTER_KERNELS="plain").stdout
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is always full is a device of Linux")
+def test_output_that_cannot_be_written_is_a_failure():
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(command("datasets"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr.strip() == "error: [Errno 28] No space left on device"
+
+
 # ---- bad input -----------------------------------------------------------------------------------------------
 
 

@@ -5,8 +5,10 @@ Results go to stdout, progress and errors to stderr. Exit code 2 means the call 
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import typer
 
@@ -68,6 +70,7 @@ def main() -> None:
         code = app(standalone_mode=False)
         if code == INTERRUPTED:  # what Typer makes of Ctrl-C
             raise KeyboardInterrupt
+        sys.stdout.flush()
     except TopoterError as error:
         hint = " Mend it, or leave such rows out with --drop-bad." if isinstance(error, BadRowError) else ""
         error_line(f"{error}{hint}")
@@ -79,9 +82,20 @@ def main() -> None:
         error_line("Interrupted.")
         code = INTERRUPTED
     except BrokenPipeError:  # the reader of our output went away, as `head` does
-        sys.stderr.close()
         code = 0
     except OSError as error:  # a folder where a file should be, no permission, a full disk
         error_line(f"{error.filename}: {error.strerror}." if error.filename else str(error))
         code = 1
-    sys.exit(code if isinstance(code, int) else 0)
+    _leave(code if isinstance(code, int) else 0)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process at once, without taking the interpreter apart.
+
+    A thread of a library that then still lets go of a Python object (Arrow's readers do) is ended by Python, and C++
+    aborts the process for it: rarely, but with exit code 134 after all was done and said.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
