@@ -23,7 +23,7 @@ def test_time_column(tmp_path):
     path.write_text("1 2 0.5 7\n2 3 0.5 6\n")
     snapshots, ids = read_snapshots(path, time_column="4")
     assert named(snapshots, ids) == [(6, [(2, 3)]), (7, [(1, 2)])]
-    with pytest.raises(UsageError, match=r"which column is the time\? Give time_column= \(1, 2, 3, 4\)"):
+    with pytest.raises(UsageError, match=r"which column is the time\? Name one of 1, 2, 3, 4 as its time column"):
         read_snapshots(path)
 
 

@@ -11,6 +11,8 @@ from topoter import TopoTER
 from topoter.adjacency import Adjacency
 from topoter.datasets import block_model
 from topoter.errors import DataError
+from topoter.graphs import as_data
+from topoter.graphs.features import structural_features
 from topoter.tasks.link_ranking import best_pairs, rank_links
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -59,3 +61,15 @@ def test_graphs_without_enough_edges_or_free_pairs_are_refused():
     complete = Data(x=torch.ones(12, 3), edge_index=torch.combinations(torch.arange(12)).t())
     with pytest.raises(DataError, match="0 disconnected pairs"):
         rank_links(model, complete)
+
+
+def test_degrees_do_not_tell_of_hidden_edges(monkeypatch):
+    data = as_data(Data(edge_index=block_model(200, 4, 8.0, 4, seed=0).edge_index, num_nodes=200))
+    model = TopoTER(out_channels=8, epochs=2).fit(data)
+    embedded, transform = [], model.transform
+    monkeypatch.setattr(model, "transform", lambda graph: embedded.append(graph) or transform(graph))
+    rank_links(model, data)
+    shown, whole = embedded
+    assert shown.num_edges < 0.9 * whole.num_edges
+    for graph in (shown, whole):
+        assert torch.equal(graph.x, structural_features(graph.edge_index.numpy(), 200))

@@ -17,7 +17,7 @@ from topoter.errors import DataError, UsageError
 from topoter.graphs.assembly import assemble
 from topoter.graphs.checks import check_graph
 from topoter.graphs.edge_lists import read_edges
-from topoter.graphs.features import STRUCTURAL_NOTE, array_features, structural_features
+from topoter.graphs.features import STRUCTURAL_NAMES, STRUCTURAL_NOTE, array_features, structural_features
 from topoter.graphs.ids import arrow_ids
 from topoter.graphs.matrices import as_matrix
 from topoter.graphs.raw import RawGraph
@@ -176,7 +176,7 @@ def _from_pyg(graph: Data, x: Any) -> Data:
         data.x = as_matrix(data.x, "data.x")
     else:
         raw = pyg_edges(data)
-        data.x = structural_features(raw.edge_index, len(raw.node_ids))
+        data.x, data.feature_names = structural_features(raw.edge_index, len(raw.node_ids)), list(STRUCTURAL_NAMES)
         _logger.info(STRUCTURAL_NOTE)
     data.num_nodes = _num_nodes(data)
     if isinstance(data.get("node_ids"), Tensor):

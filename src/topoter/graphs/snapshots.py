@@ -81,7 +81,10 @@ def _from_file(
     if time_column is None:
         time_column = next((name for name in table.names if name.lower() in TIME_NAMES), None)
         if time_column is None:
-            raise UsageError(f"{path}: which column is the time? Give time_column= ({', '.join(table.names)}).")
+            raise UsageError(
+                f"{path}: which column is the time? Name one of {', '.join(table.names)} as its time column "
+                "(--time-column, or time_column= in Python)."
+            )
     raw = read_edges(table, time_column=time_column, drop_bad=drop_bad)
     _log(raw.notes)
     assert raw.time is not None

@@ -14,6 +14,7 @@ from torch import Tensor
 from topoter.adjacency import Adjacency
 from topoter.errors import DataError, invalid_parameter
 from topoter.estimator import TopoTER
+from topoter.graphs.features import STRUCTURAL_NAMES, structural_features
 from topoter.tasks.link_split import HeldOut, auc_and_ap
 from topoter.tasks.link_training import hide_edges
 
@@ -101,6 +102,8 @@ def learn_channel_weights(
     shown.edge_index = visible.edge_index
     if visible.edge_weight is not None:
         shown.edge_weight = visible.edge_weight
+    if data.get("feature_names") == STRUCTURAL_NAMES:  # degrees of the whole graph would tell of the hidden edges
+        shown.x = structural_features(visible.edge_index.numpy(), visible.num_nodes)
     z = torch.from_numpy(model.transform(shown))
     connected = connected[:, torch.randperm(connected.size(1), generator=generator)[:MOST_LEARNED]]
     space = adjacency.pair_space
