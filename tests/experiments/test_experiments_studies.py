@@ -10,10 +10,12 @@ from topoter.datasets import block_model, random_split
 from topoter.experiments import EXPERIMENTS, experiment
 from topoter.experiments.outputs import draw_figures
 from topoter.experiments.runs import execute
-from topoter.experiments.studies import AXES, REFERENCES, mean_by_value
+from topoter.experiments.studies import REFERENCES, mean_by_value
 from topoter.experiments.tables import cells, markdown
 
 pytestmark = pytest.mark.usefixtures("one_thread")
+
+PARAMETERS = {"order": "order", "layers": "num_layers", "perturbation-rate": "perturbation_rate"}
 
 
 @pytest.fixture(scope="module")
@@ -24,17 +26,28 @@ def graph():
 
 
 def test_the_points_are_those_of_the_paper():
-    values = {name: [variation[AXES[name][0]] for variation in experiment(name).variations] for name in AXES}
+    values = {
+        name: [variation[parameter] for variation in experiment(name).variations]
+        for name, parameter in PARAMETERS.items()
+    }
     assert values["order"] == values["layers"] == [1, 2, 3, 4, 5]
     assert values["perturbation-rate"] == [r / 10 for r in range(11)]
     assert all(variation["order"] == 1 for variation in experiment("perturbation-rate").variations)
-    assert set(AXES) <= set(EXPERIMENTS)
+    assert set(PARAMETERS) <= set(EXPERIMENTS)
     deep = experiment("layers").plan(None, ["topoter", "random-init"], 1)
-    assert {(run.parameters["hidden_channels"], run.parameters["out_channels"]) for run in deep} == {(64, 512)}
+    of_paper = ("hidden_channels", "out_channels", "order", "negative_slope")
+    assert {tuple(run.parameters[name] for name in of_paper) for run in deep} == {(64, 512, 2, 0.1)}
     assert "out_channels" not in experiment("layers").plan(None, ["propagated"], 1)[0].parameters
 
 
-@pytest.mark.parametrize("name", AXES)
+@pytest.mark.parametrize("name", ["order", "perturbation-rate", "noise"])
+def test_encoders_that_are_compared_have_the_width_of_the_paper(name):
+    plan = experiment(name).plan(None, None, 1)
+    widths = {(run.recipe.dataset, run.parameters["out_channels"]) for run in plan if "out_channels" in run.parameters}
+    assert widths == {("cora", 512), ("citeseer", 512), ("pubmed", 256)}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
 def test_every_point_runs_and_is_drawn(name, graph, tmp_path):
     study = experiment(name)
     runs = [
@@ -49,13 +62,17 @@ def test_every_point_runs_and_is_drawn(name, graph, tmp_path):
     (path,) = draw_figures(study, stored, tmp_path / name)
     page = path.read_text(encoding="utf-8")
     assert all(run["method"] in page for run in stored)
+    assert 'aria-label="cora: arrow keys read the values"' in page
+    references = [run for run in stored if run["method"] == "propagated"]
+    (path,) = draw_figures(study, references, tmp_path / "references")
+    assert "propagated: from" in path.read_text(encoding="utf-8")  # a level line, whatever else is there
 
 
 def test_seeds_are_averaged_at_each_value():
     runs = [
         {"variation": {"order": order}, "result": {"test": test}} for order, test in ((2, 80.0), (1, 70.0), (2, 82.0))
     ]
-    assert mean_by_value(runs, "order", []) == [(1, 70.0, 0.0), (2, 81.0, pytest.approx(2**0.5))]
+    assert mean_by_value(runs, "order", []) == [(1, 70.0, None), (2, 81.0, pytest.approx(2**0.5))]
 
 
 def test_what_a_parameter_cannot_change_is_run_once_and_level():

@@ -68,7 +68,7 @@ class Experiment:
         measure: one run on those data.
         scores: from a stored result to the values of each metric (a run may hold several values).
         recipes: the experiment whose recipes are used, if they are not its own.
-        fixed: parameters that all runs share, put over those of a recipe that has them.
+        fixed: parameters that all runs on a dataset share, put over those of a recipe that has them.
         variations: parameters put over those of the recipe, one run each: the points of a study.
         protocols: those that make sense here, the default first.
         single: protocols that ask for one encoder only, whatever the number of seeds.
@@ -85,7 +85,7 @@ class Experiment:
     measure: Callable[[Run, Any, Progress | None], Measured]
     scores: Callable[[dict[str, Any]], dict[str, list[float]]]
     recipes: str | None = None
-    fixed: dict[str, Any] = field(default_factory=dict)
+    fixed: Callable[[str], dict[str, Any]] = lambda dataset: {}
     variations: Sequence[dict[str, Any]] = ({},)
     protocols: Sequence[str] = ("validation",)
     single: frozenset[str] = frozenset()
@@ -115,7 +115,7 @@ class Experiment:
         recipe = load_recipe(self.recipes or self.name, row.method, dataset, row.recipe)
         if self.recipes:  # the paper's value there is not that of any point here
             recipe = replace(recipe, experiment=self.name, paper=None)
-        fixed = {key: value for key, value in self.fixed.items() if key in recipe.parameters}
+        fixed = {key: value for key, value in self.fixed(dataset).items() if key in recipe.parameters}
         recipe = replace(recipe, parameters=recipe.parameters | fixed)
         count = 1 if row.protocol in self.single else seeds
         variations = [recipe.of_interest(variation) for variation in self.variations]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from topoter.experiments.experiment import Experiment, Measured, Progress, Row, epochs_of
 from topoter.experiments.node_classification import load_labelled
 from topoter.experiments.runs import Run
-from topoter.experiments.studies import DATASETS, REFERENCES, averaged, curves
+from topoter.experiments.studies import DATASETS, REFERENCES, Point, averaged, curves, paper_width
 from topoter.tasks.feature_noise import CURVES, LEVELS, embed_scaled, score_under_noise
 from topoter.tasks.node_classification import split_by_seed
 
@@ -62,23 +62,28 @@ def name(curve: str, level: float) -> str:
 
 
 def charts(stored: Sequence[dict[str, Any]]) -> list[tuple[str, Html]]:
-    """Two charts per dataset, and their twins: mean accuracy over seeds by the level of each noise."""
+    """Mean accuracy over seeds by the level of noise: for each kind, and its twin, a chart of every dataset."""
+    datasets = dict.fromkeys(run["dataset"] for run in stored)
     return [
-        (f"{dataset}, {kind.capitalize()} noise{', scale of the clean rows' if as_clean else ''}", chart(runs, curve))
-        for dataset in dict.fromkeys(run["dataset"] for run in stored)
-        for runs in ([run for run in stored if run["dataset"] == dataset],)
-        for curve, (kind, as_clean) in CURVES.items()
+        (title(dataset, curve), chart([run for run in stored if run["dataset"] == dataset], dataset, curve))
+        for curve in CURVES
+        for dataset in datasets
     ]
 
 
-def chart(runs: Sequence[dict[str, Any]], curve: str) -> Html:
+def title(dataset: str, curve: str) -> str:
+    kind, as_clean = CURVES[curve]
+    return f"{dataset}, {kind.capitalize()}{', clean scale' if as_clean else ''}"
+
+
+def chart(runs: Sequence[dict[str, Any]], dataset: str, curve: str) -> Html:
     """The curves of every method on one dataset under one kind of noise."""
 
-    def points(of_method: Sequence[dict[str, Any]]) -> list[tuple[float, float, float]]:
+    def points(of_method: Sequence[dict[str, Any]]) -> list[Point]:
         results = [run["result"] for run in of_method]
         return averaged(point for result in results for point in zip(result["levels"], result[curve]))
 
-    return curves(runs, points, AXES[CURVES[curve][0]])
+    return curves(runs, points, AXES[CURVES[curve][0]], title(dataset, curve))
 
 
 EXPERIMENT = Experiment(
@@ -90,6 +95,7 @@ EXPERIMENT = Experiment(
     load=load_labelled,
     measure=measure,
     scores=scores,
+    fixed=paper_width,
     variations=({"order": 1},),
     charts=charts,
     about=ABOUT,

@@ -52,12 +52,10 @@ def side_by_side(*blocks: Html) -> Html:
 
 
 def figure(content: Html, *, title: str, caption: str = "", css_class: str = "") -> Html:
-    """A chart with its title above and its caption below."""
+    """A chart with its title above, unless that is empty, and its caption below."""
+    above = f'<figcaption class="figure-title">{escape(title)}</figcaption>' if title else ""
     note = f'<p class="note">{escape(caption)}</p>' if caption else ""
-    return Html(
-        f'<figure class="figure {css_class}"><figcaption class="figure-title">{escape(title)}</figcaption>'
-        f"{content}{note}</figure>"
-    )
+    return Html(f'<figure class="figure {css_class}">{above}{content}{note}</figure>')
 
 
 def many(number: int, noun: str) -> str:

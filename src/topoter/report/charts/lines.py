@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from topoter.errors import UsageError
-from topoter.report.charts.axes import Frame, Scale, color, legend, line, nice_range, number
+from topoter.report.charts.axes import PALETTE_SIZE, Frame, Scale, color, legend, line, nice_range, number
 from topoter.report.markup import Html, data_script, escape, figure, join
 
 
@@ -18,9 +18,10 @@ class Series:
     Args:
         name: what the legend calls it.
         x, y: the points; `None` or NaN in `y` leaves a gap.
-        error: half the height of the band around `y`, e.g. the deviation over seeds.
+        error: half the height of the band around `y`, e.g. the deviation over seeds; `None` where there is none.
         dashed: draw it as a comparison rather than a result.
         markers: a dot on every point, for the few points of a parameter study.
+        color: its number in the palette; its place in the chart unless given.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Series:
     error: Sequence[float | None] | None = None
     dashed: bool = False
     markers: bool = False
+    color: int | None = None
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or (self.error is not None and len(self.error) != len(self.y)):
@@ -57,6 +59,7 @@ def line_chart(
     title: str,
     x_label: str,
     y_label: str,
+    label: str = "",
     references: Sequence[Reference] = (),
     y_range: tuple[float, float] | None = None,
     caption: str = "",
@@ -64,9 +67,12 @@ def line_chart(
     """A chart of lines with a legend; pointing at it, or the arrow keys, show the values.
 
     Args:
+        label: what the chart is called for those who cannot see it, if its title stands elsewhere on the page.
         references: dashed horizontal lines.
         y_range: the ends of the y axis; round numbers around the data unless given.
     """
+    label = label or title
+    series = [replace(item, color=index) if item.color is None else item for index, item in enumerate(series)]
     frame = Frame()
     points = [point for item in series for point in item.points() if point is not None]
     heights = [y + sign * error for _, y, error in points for sign in (-1, 1)]
@@ -78,19 +84,19 @@ def line_chart(
     )
     cursor = Html('<g class="cursor" aria-hidden="true"></g>')
     content = frame.axes(x, y, x_label, y_label) + frame.clipped(levels + drawn) + cursor
-    items = [(item.name, _swatch(item, index)) for index, item in enumerate(series)]
+    items = [(item.name, _swatch(item)) for item in series]
     items += [(f"{item.name}: {item.value:.4g}", "border-top:2px dashed var(--soft)") for item in references]
-    chart = frame.svg(content, _describe(title, series, references))
+    chart = frame.svg(content, _describe(label, series, references))
     data = {
         "x": [x.low, x.high, x.start, x.end],
         "y": [y.low, y.high, y.start, y.end],
         "xLabel": x_label,
-        "series": [_data(item, index) for index, item in enumerate(series)],
+        "series": [_data(item) for item in series],
         "references": [[item.name, item.value] for item in references],
     }
     holder = Html(
         f'<div class="chart-holder" data-chart="lines" tabindex="0" role="group" '
-        f'aria-label="{escape(title)}: arrow keys read the values">{chart}{data_script(data)}</div>'
+        f'aria-label="{escape(label)}: arrow keys read the values">{chart}{data_script(data)}</div>'
     )
     return figure(legend(items) + holder, title=title, caption=caption)
 
@@ -102,7 +108,7 @@ def _span(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _series(item: Series, index: int, x: Scale, y: Scale) -> Html:
-    style = f'style="--color:{color(index)}"'
+    style = f'style="--color:{color(item.color or 0)}"'
     css = "line dashed" if item.dashed else "line"
     parts = []
     for run in _runs(item.points()):
@@ -137,22 +143,23 @@ def _runs(points: Sequence[tuple[float, float, float] | None]) -> list[list[tupl
     return [run for run in runs if run]
 
 
-def _swatch(item: Series, index: int) -> str:
-    return f"border-top:3px {'dashed' if item.dashed else 'solid'} {color(index)}"
+def _swatch(item: Series) -> str:
+    return f"border-top:3px {'dashed' if item.dashed else 'solid'} {color(item.color or 0)}"
 
 
-def _data(item: Series, index: int) -> dict[str, object]:
-    points = [point for point in item.points() if point is not None]
-    return {
-        "name": item.name,
-        "color": index % 10,
-        "points": [[at, value, error] if item.error is not None else [at, value] for at, value, error in points],
-    }
+def _data(item: Series) -> dict[str, object]:
+    errors = item.error if item.error is not None else [None] * len(item.y)
+    points = [
+        [point[0], point[1]] if error is None else list(point)
+        for point, error in zip(item.points(), errors)
+        if point is not None
+    ]
+    return {"name": item.name, "color": (item.color or 0) % PALETTE_SIZE, "points": points}
 
 
-def _describe(title: str, series: Sequence[Series], references: Sequence[Reference]) -> str:
+def _describe(label: str, series: Sequence[Series], references: Sequence[Reference]) -> str:
     """The chart in words: where every line starts and ends."""
-    sentences = [f"{title}."]
+    sentences = [f"{label}."]
     for item in series:
         points = [point for point in item.points() if point is not None]
         if points:
