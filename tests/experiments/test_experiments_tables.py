@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from topoter.experiments import experiment
+from topoter.experiments.outputs import write_outputs
 from topoter.experiments.recipes import load_recipe
+from topoter.experiments.runs import save_run
 from topoter.experiments.tables import MOST_COLUMNS, Cell, group_means, markdown
 
 
@@ -25,7 +27,7 @@ def test_a_wide_table_becomes_one_per_dataset():
     assert sparrow.splitlines()[2] == "| method | AUC, held-out pairs | AUC, paper | AP, held-out pairs | AP, paper |"
     assert "next snapshot" not in sparrow  # an empty column
     assert ants.splitlines()[0] == "ant-colony1**"
-    assert "| 61.0 ± 1.4 | 70.0 ± 0.0 (1 seed) | 59.1 ± 5.9 | 30.5 ± 0.7 |" in ants
+    assert "| 61.0 ± 1.4 | 70.0 (1 seed) | 59.1 ± 5.9 | 30.5 ± 0.7 |" in ants
     assert all(line.count("|") <= MOST_COLUMNS + 1 for line in text.splitlines())
 
 
@@ -35,11 +37,14 @@ def test_a_study_names_what_changes_and_leaves_out_what_does_not():
         Cell(recipe, "validation", {"num_layers": layers, "hidden_channels": 64}, {"accuracy": [80.0]})
         for layers in (1, 2)
     ]
+    level = replace(load_recipe("node-classification", "propagated", "cora"), paper=None)
+    found.append(Cell(level, "validation", {}, {"accuracy": [79.0]}))  # nothing of it varies
     assert markdown(found, ["accuracy"], 1).splitlines() == [
         "| method | cora |",
         "| --- | --- |",
-        "| topoter (best) num_layers=1 | 80.0 ± 0.0 |",
-        "| topoter (best) num_layers=2 | 80.0 ± 0.0 |",
+        "| topoter (best) num_layers=1 | 80.0 |",
+        "| topoter (best) num_layers=2 | 80.0 |",
+        "| propagated | 79.0 |",
     ]
 
 
@@ -51,3 +56,14 @@ def test_the_six_colonies_are_averaged_seed_by_seed():
     assert mean.scores == {"AUC": [3.5, 9.5], "AP": [1.75, 4.75]}
     assert mean.paper("AUC") == "59.1 ± 5.9"
     assert group_means(chosen, colonies[:5]) == []
+
+
+def test_files_hold_all_seeds_that_are_there_whatever_was_asked_for(tmp_path):
+    runs = experiment("order").plan(["cora"], ["propagated"], seeds=3)
+    for run in runs:
+        save_run(run, run.description() | {"result": {"test": 80.0 + run.seed, "val": 80.0}}, tmp_path)
+    table, figure = write_outputs("order", runs[:1], tmp_path)
+    text = table.read_text(encoding="utf-8")
+    assert "| propagated order=1 | 81.0 ± 1.0 |" in text
+    assert text.endswith("Mean and deviation over 3 seeds, fewer where said.\n")
+    assert figure.is_file()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,10 +25,11 @@ def demo_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A headless Chromium that calls nobody; the tests that need it are skipped where there is none."""
+    """A headless Chromium that calls nobody; without one, tests are skipped, or fail where it is required."""
     binary = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if binary is None:
-        pytest.skip(f"no browser on PATH (looked for {', '.join(BROWSERS)})")
+        refuse = pytest.fail if os.environ.get("TOPOTER_REQUIRE_BROWSER") else pytest.skip
+        refuse(f"no browser on PATH (looked for {', '.join(BROWSERS)})")
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 

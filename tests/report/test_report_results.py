@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -116,12 +117,20 @@ def test_a_study_has_its_values_by_column_and_its_own_chart(sample: Path) -> Non
     assert found.varied == ["order"]
     (table,) = tables_of(found)
     assert list(table.columns) == ["method", "1", "2", "3", "4", "5"]
-    assert column(table, "3")["topoter"].text == "76.5 ± 0.7"
+    assert column(table, "3")["topoter (best)"].text == "76.5 ± 0.7"
     assert found.experiment.charts is not None
     ((title, drawn),) = found.experiment.charts(found.runs)
     assert title == "cora"
     assert 'class="band"' in drawn
     assert curves_of(found) == []
+
+
+def test_what_a_killed_process_left_behind_is_passed_over(sample: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(sample, tmp_path / "results")
+    whole = read_results(folder).of("order")
+    half = folder / "order" / "cora" / ".topoter.best.validation.order=1.0.12345678.json"
+    half.write_text('{"experiment": ', encoding="utf-8")
+    assert read_results(folder).of("order") == whole
 
 
 def test_long_curves_are_thinned_and_only_fitting_priors_are_drawn() -> None:

@@ -79,7 +79,7 @@ def _show_outputs(
         return
     if not rows:
         raise TopoterError(f"There are no runs of these methods and datasets in {out_dir}.")
-    files = {name: write_outputs(name, plans[name], out_dir, seeds) for name in rows}
+    files = {name: write_outputs(name, plans[name], out_dir) for name in rows}
     if of_all:
         files["model-size"] = [write_model_size(out_dir)]
     if json:

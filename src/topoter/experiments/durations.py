@@ -39,7 +39,7 @@ class Durations:
     def stored(cls, folder: Path) -> Durations:
         """Those of every run kept in a folder of results; what is no run there is passed over."""
         found = cls()
-        for path in folder.glob("*/*/*.json"):
+        for path in folder.glob("*/*/[!.]*.json"):
             try:
                 content = json.loads(path.read_text(encoding="utf-8"))
                 found.add(content, float(content["seconds"]))

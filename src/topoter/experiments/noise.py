@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from topoter.experiments.experiment import Experiment, Measured, Progress, Row, epochs_of
 from topoter.experiments.node_classification import load_labelled
 from topoter.experiments.runs import Run
-from topoter.experiments.studies import DATASETS, REFERENCES, Point, averaged, curves, paper_width
+from topoter.experiments.studies import DATASETS, REFERENCES, WIDTHS, Point, averaged, curves, paper_width
 from topoter.tasks.feature_noise import CURVES, LEVELS, embed_scaled, score_under_noise
 from topoter.tasks.node_classification import split_by_seed
 
@@ -25,9 +25,9 @@ CLEAN = "no noise"
 SHOWN = (0.05, 0.1)  # the levels of the table; the figure has them all
 ABOUT = (
     "Encoder and probe are trained on clean features. Noise is added to the features as the dataset gives them, then "
-    "rows are scaled as each method's recipe says (DGI and GAE: to sum one). Where most features are zero, noise "
-    "multiplies that sum, and dividing by it shrinks all the rest: the charts with the scale of the clean rows leave "
-    "this out."
+    "rows are scaled as each method's recipe says: to sum one (DGI, GAE; TopoTER on Cora) or to length one (TopoTER on "
+    "CiteSeer and PubMed). Where most features are zero, noise multiplies that sum, and dividing by it shrinks all the "
+    f"rest; “clean scale” divides by the sum or length that the row had without noise. {WIDTHS}"
 )
 
 

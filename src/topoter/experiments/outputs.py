@@ -9,7 +9,7 @@ from typing import Any
 from topoter.experiments import experiment
 from topoter.experiments.experiment import Experiment
 from topoter.experiments.runs import Run, save_text
-from topoter.experiments.schedule import stored_runs
+from topoter.experiments.schedule import files_on_disk, stored_runs
 from topoter.experiments.sizes import model_sizes, size_table
 from topoter.experiments.tables import Cell, cells, group_means, markdown
 
@@ -28,16 +28,18 @@ def table_of(name: str, rows: Sequence[Cell], seeds: int) -> str:
     return markdown(rows, experiment(name).metrics, seeds)
 
 
-def write_outputs(name: str, runs: Sequence[Run], folder: Path, seeds: int) -> list[Path]:
+def write_outputs(name: str, runs: Sequence[Run], folder: Path) -> list[Path]:
     """Write the table and the figures of what is on disk; returns the files.
 
-    They hold the whole experiment, and not only the methods and datasets that were asked for this time.
+    They hold the whole experiment, and not only the methods, datasets and seeds that were asked for this time.
     """
     chosen = experiment(name)
+    seeds = 1 + max(files_on_disk(name, folder).values())
     datasets = dict.fromkeys([*chosen.datasets, *(run.recipe.dataset for run in runs)])
     whole = chosen.plan(list(datasets), None, seeds)
     table = folder / name / "table.md"
-    save_text(table, table_of(name, rows_of(name, whole, folder), seeds))
+    note = f"Mean and deviation over {seeds} seed{'s' * (seeds > 1)}, fewer where said.\n"
+    save_text(table, f"{table_of(name, rows_of(name, whole, folder), seeds)}\n{note}")
     stored = [content for _, content in stored_runs(whole, folder)]
     return [table, *draw_figures(chosen, stored, folder / name)]
 

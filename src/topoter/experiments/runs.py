@@ -80,6 +80,7 @@ def load_run(run: Run, folder: Path) -> dict[str, Any] | None:
 
 def execute(experiment: Experiment, run: Run, data: Any, progress: Progress | None = None) -> dict[str, Any]:
     """Make one run, and note what it took."""
+    made_with = versions()  # before a long run: the code's state may change during it
     forget_peak()
     start, cpu = time.perf_counter(), time.process_time()
     measured = experiment.measure(run, data, progress)
@@ -89,7 +90,7 @@ def execute(experiment: Experiment, run: Run, data: Any, progress: Progress | No
         "seconds": time.perf_counter() - start,
         "cpu_seconds": time.process_time() - cpu,
         "peak_mb": peak_mb(),
-        "versions": versions(),
+        "versions": made_with,
     }
 
 

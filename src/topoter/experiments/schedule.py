@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from topoter.errors import unknown_name
 from topoter.experiments import EXPERIMENTS, experiment
 from topoter.experiments.bench import Bench, Failure, Watcher
 from topoter.experiments.runs import Run, load_run
+
+_SEED = re.compile(r"\.(\d+)\.json$")
 
 Stored = list[tuple[Run, dict[str, Any]]]
 
@@ -42,6 +45,13 @@ def stored_runs(runs: Iterable[Run], folder: Path) -> Stored:
     """Those of the runs that are on disk, with their content."""
     loaded = [(run, load_run(run, folder)) for run in runs]
     return [(run, content) for run, content in loaded if content is not None]
+
+
+def files_on_disk(name: str, folder: Path) -> dict[Path, int]:
+    """The files that an experiment's runs are kept in, each with its seed."""
+    # A name that begins with a dot is what a process left that was killed while it wrote.
+    paths = (folder / name).glob("*/[!.]*.json")
+    return {path: int(match[1]) for path in paths if (match := _SEED.search(path.name))}
 
 
 def missing_runs(runs: Iterable[Run], folder: Path) -> list[Run]:

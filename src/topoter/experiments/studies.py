@@ -23,8 +23,8 @@ REFERENCES = ("propagated", "random-init")
 COLORS = {"topoter": 0, "dgi": 1, "gae": 2, "propagated": 3, "random-init": 4}  # the same in every figure
 ABOUT = "Node classification, test accuracy in percent; the band is one deviation over seeds."
 WIDTHS = (
-    "All encoders have the paper's width: 512 channels, 256 on PubMed. Everything else is that of each method's recipe, "
-    "so TopoTER's curve does not go through its number in the table where the recipe has more channels."
+    "All encoders have the paper's width: 512 channels, 256 on PubMed. All else is that of each method's recipe, so "
+    "TopoTER's curve does not go through its number in the table where that recipe has more channels."
 )
 LABELS = {
     "order": "order k of the adjacency",

@@ -82,7 +82,8 @@ class Cell:
         return content
 
     def ours(self, metric: str) -> str:
-        return f"{self.mean(metric):.1f} ± {self.std(metric):.1f}"
+        spread = f" ± {self.std(metric):.1f}" if len(self.scores[metric]) > 1 else ""
+        return f"{self.mean(metric):.1f}{spread}"
 
     def paper(self, metric: str) -> str:
         published = self.published(metric)
@@ -152,7 +153,8 @@ def markdown(found: Sequence[Cell], metrics: Sequence[str], seeds: int) -> str:
 def _varied(found: Sequence[Cell]) -> list[str]:
     """The parameters that a study changes from row to row; those that are the same in all of them say nothing."""
     names = dict.fromkeys(name for item in found for name in item.variation)
-    return [name for name in names if len({str(item.variation.get(name)) for item in found}) > 1]
+    values = {name: {str(item.variation[name]) for item in found if name in item.variation} for name in names}
+    return [name for name in names if len(values[name]) > 1]
 
 
 def _table(found: Sequence[Cell], metrics: Sequence[str], seeds: int, varied: Sequence[str], several: bool) -> str:

@@ -15,8 +15,8 @@ from topoter.errors import DataError, UsageError
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Write a file under a temporary name beside `path`, and rename it when the block ends well.
 
-    Yields the temporary path (an empty file with the same extension). A crash or an exception leaves what
-    stood at `path` before, and no temporary file.
+    Yields the temporary path (an empty file with the same extension). An exception leaves what stood at `path`
+    before, and no temporary file; so does a kill, but for the temporary file, whose name begins with a dot.
 
         with atomic_write("z.npy") as temporary:
             np.save(temporary, z)

@@ -28,6 +28,7 @@ COUNTED = (
 class Standing:
     """One published number, and what one of our rows has for it; `entry` is `None` where it was not run.
 
+    `averaged` is true where the number stands for several datasets and this is one of them: their mean counts.
     `headline` is true for the one row that counts for this number.
     """
 
@@ -38,6 +39,7 @@ class Standing:
     protocol: str
     published: dict[str, float]
     entry: Entry | None
+    averaged: bool
     headline: bool
 
     @property
@@ -90,10 +92,10 @@ def _of(chosen: Experiment, results: Results) -> list[Standing]:
         for metric in chosen.metrics:
             published = cell.published(metric)
             if published:
-                counts_here = recipe == preferred and cell.protocol == chosen.protocols[0]
-                headline = counts_here and dataset not in averaged
-                item = entries.get(_key(cell))
-                items.append(Standing(chosen.name, dataset, metric, recipe, cell.protocol, published, item, headline))
+                part = dataset in averaged
+                headline = recipe == preferred and cell.protocol == chosen.protocols[0] and not part
+                row = (chosen.name, dataset, metric, recipe, cell.protocol, published)
+                items.append(Standing(*row, entries.get(_key(cell)), part, headline))
     datasets, metrics = [*chosen.datasets, *chosen.means], list(chosen.metrics)
     return sorted(items, key=lambda item: (datasets.index(item.dataset), metrics.index(item.metric)))
 
@@ -109,9 +111,10 @@ def counts(items: Sequence[Standing]) -> dict[str, int]:
 
 
 def counts_by_row(items: Sequence[Standing]) -> dict[tuple[str, str], dict[str, int]]:
-    """The counts of every experiment, by recipe and protocol."""
-    keys = dict.fromkeys((item.experiment, item.row_name) for item in items)
-    return {key: counts([item for item in items if (item.experiment, item.row_name) == key]) for key in keys}
+    """The counts of every experiment, by recipe and protocol; each published number once in each."""
+    counted = [item for item in items if not item.averaged]
+    keys = dict.fromkeys((item.experiment, item.row_name) for item in counted)
+    return {key: counts([item for item in counted if (item.experiment, item.row_name) == key]) for key in keys}
 
 
 def headline(items: Sequence[Standing]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,9 +13,8 @@ from topoter.errors import DataError, TopoterError
 from topoter.experiments import EXPERIMENTS, experiment
 from topoter.experiments.experiment import Experiment
 from topoter.experiments.runs import Run, load_run
+from topoter.experiments.schedule import files_on_disk
 from topoter.experiments.tables import Cell, cells, group_means
-
-_SEED = re.compile(r"\.(\d+)\.json$")
 
 
 @dataclass(frozen=True)
@@ -109,12 +107,12 @@ def read_results(folder: Path) -> Results:
 
 
 def _find(chosen: Experiment, folder: Path) -> Found | None:
-    files = {path for path in (folder / chosen.name).glob("*/*.json") if _SEED.search(path.name)}
-    if not files:
+    seed_of = files_on_disk(chosen.name, folder)
+    if not seed_of:
         return None
+    files, most = set(seed_of), 1 + max(seed_of.values())
     there = {path.parent.name for path in files}
     datasets = [*chosen.datasets, *sorted(there - set(chosen.datasets))]
-    most = 1 + max(int(match[1]) for path in files if (match := _SEED.search(path.name)))
     grouped: dict[tuple[str, ...], list[tuple[Run, dict[str, Any]]]] = {}
     planned: dict[tuple[str, str, str, str], int] = {}
     for run in chosen.plan(datasets, None, most):
@@ -170,4 +168,5 @@ def written_by_topoter(path: Path) -> Iterator[None]:
     except TopoterError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"{path} does not hold what topoter writes there ({error!r}). Delete it.") from error
+        what = f"A file in {path}" if path.is_dir() else str(path)
+        raise DataError(f"{what} does not hold what topoter writes there ({error!r}). Delete that file.") from error

@@ -39,7 +39,11 @@ def _experiment(found: Found, results: Results, remarks: Remarks) -> str:
     words = wording(found.name)
     facts = facts_of(found)
     known = "; ".join(f"{name}: {escape_markdown(facts[name])}" for name in _FACTS if name in facts)
-    blocks = [f"## {escape_markdown(words.title)}", escape_markdown(words.intro)]
+    blocks = [
+        f"## {escape_markdown(words.title)}",
+        escape_markdown(words.intro),
+        escape_markdown(found.experiment.about),
+    ]
     tables = tables_of(found)
     blocks += [_block(table) for table in tables[:-1]] + [_block(tables[-1], tables[-1].note)]
     said = remarks.of_table(found.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from topoter.experiments.tables import COLUMNS
 from topoter.report.markup import many
@@ -39,6 +40,8 @@ def _table(found: Found, datasets: Sequence[str]) -> Table:
     rows: dict[str, dict[tuple[str, str], Entry]] = {}
     for entry in entries:
         rows.setdefault(entry.cell.method_name, {})[entry.dataset, entry.cell.protocol] = entry
+    # Of a study nothing is published: no column has to be told from the paper's, and no row is to win.
+    study = found.experiment.recipes is not None
     header, columns = ["method"], []
     for dataset in datasets:
         here = [entry for entry in entries if entry.dataset == dataset]
@@ -46,15 +49,15 @@ def _table(found: Found, datasets: Sequence[str]) -> Table:
         for metric in found.experiment.metrics:
             title = dataset if len(datasets) > 1 else metric
             for protocol in protocols:
-                header.append(f"{title}, {COLUMNS.get(protocol, protocol)}")
-                columns.append(_ours(rows, dataset, protocol, metric, found.seeds))
+                header.append(title if study else f"{title}, {COLUMNS.get(protocol, protocol)}")
+                columns.append(_ours(rows, dataset, protocol, metric, found.seeds, bold=not study))
             if any(entry.cell.published(metric) for entry in here):
                 header.append(f"{title}, paper")
                 columns.append(_papers(rows, dataset, protocols, metric))
     body = [[name, *(column[name] for column in columns)] for name in rows]
     what = " and ".join(found.experiment.metrics[:2]) if len(found.experiment.metrics) < 3 else "numbers"
     caption = f"{datasets[0]}: {what} in %" if len(datasets) == 1 else f"{what.capitalize()} in %"
-    return Table(header, body, caption=caption, note=_note(found, bold=len(rows) > 1))
+    return Table(header, body, caption=caption, note=_note(found, bold=len(rows) > 1 and not study))
 
 
 def _place(protocol: str) -> tuple[int, str]:
@@ -67,11 +70,11 @@ Column = dict[str, CellLike]
 
 
 def _ours(
-    rows: dict[str, dict[tuple[str, str], Entry]], dataset: str, protocol: str, metric: str, seeds: int
+    rows: dict[str, dict[tuple[str, str], Entry]], dataset: str, protocol: str, metric: str, seeds: int, bold: bool
 ) -> Column:
     here = {name: entry for name, by_place in rows.items() if (entry := by_place.get((dataset, protocol)))}
     means = {name: round(entry.cell.mean(metric), 1) for name, entry in here.items()}
-    best = max(means.values()) if len(means) > 1 else None
+    best = max(means.values()) if bold and len(means) > 1 else None
     column: Column = dict.fromkeys(rows, "")
     for name, entry in here.items():
         published = entry.cell.published(metric)
@@ -98,20 +101,22 @@ def _papers(
 def _study(found: Found, dataset: str, metric: str) -> Table:
     """Methods by row, the values of the varied parameters by column; what they make no difference to is in all."""
     entries = [entry for entry in found.entries if entry.dataset == dataset]
-    points = list(dict.fromkeys(point for entry in entries if (point := _point(entry, found.varied))))
+    there = {point for entry in entries if (point := _point(entry.cell.variation, found.varied))}
+    planned = [_point(variation, found.varied) for variation in found.experiment.variations]
+    points = [point for point in planned if point in there]
     rows: dict[str, Column] = {}
     for entry in entries:
-        row = rows.setdefault(entry.cell.recipe.method, dict.fromkeys(points, ""))
+        row = rows.setdefault(entry.cell.method_name, dict.fromkeys(points, ""))
         value = Cell(measured(entry, metric, found.seeds), sort=entry.cell.mean(metric))
-        point = _point(entry, found.varied)
+        point = _point(entry.cell.variation, found.varied)
         row |= dict.fromkeys([point] if point else points, value)
     body = [[name, *row.values()] for name, row in rows.items()]
     caption = f"{dataset}: {metric} in %, by {' and '.join(name.replace('_', ' ') for name in found.varied)}"
     return Table(["method", *points], body, caption=caption, note=_note(found, bold=False))
 
 
-def _point(entry: Entry, varied: Sequence[str]) -> str:
-    return ", ".join(str(entry.cell.variation[name]) for name in varied if name in entry.cell.variation)
+def _point(variation: dict[str, Any], varied: Sequence[str]) -> str:
+    return ", ".join(str(variation[name]) for name in varied if name in variation)
 
 
 def _note(found: Found, bold: bool) -> str:

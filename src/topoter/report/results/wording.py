@@ -36,7 +36,7 @@ WORDINGS = {
     "noise": Wording(
         "Study: noise in the features",
         "Test accuracy on features with noise added, trained on clean ones, at k = 1. Scaling noisy rows by their own "
-        "sum costs some methods more than the noise itself: charts with the scale of the clean rows leave it out.",
+        "sum costs some methods more than the noise itself: “clean scale” leaves that out.",
         _NODES,
     ),
     "graph-classification": Wording(
