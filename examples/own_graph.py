@@ -17,16 +17,17 @@ dan,eve
 eve,fay
 fay,dan
 """
-PEOPLE = """id,age,team
-ann,31,red
-bob,35,red
-cleo,29,red
-dan,52,blue
-eve,48,blue
-fay,55,blue
+# Columns of about one size: where one is far larger, it decides nearly alone (and a note says so).
+PEOPLE = """id,seniority,team
+ann,0.3,red
+bob,0.4,red
+cleo,0.2,red
+dan,0.9,blue
+eve,0.8,blue
+fay,1.0,blue
 """
 LATER_EDGES = EDGES + "gus,ann\ngus,bob\n"
-LATER_PEOPLE = PEOPLE + "gus,33,red\n"
+LATER_PEOPLE = PEOPLE + "gus,0.3,red\n"
 
 
 def main() -> None:

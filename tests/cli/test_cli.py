@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import stat
 import subprocess
 from pathlib import Path
 
@@ -74,6 +76,10 @@ def test_fit_says_what_it_learned_and_json_is_for_machines(files, tmp_path):
     assert content["nodes"] == 120
     assert content["epochs"] == 6
     assert 1.0 < content["prior_entropy"] < 1.4
+    assert content["kept_loss"] <= content["loss"]
+    assert f"6 epochs; kept epoch {content['kept_epoch']}, the lowest: loss {content['kept_loss']:.3f}" in shown.stderr
+    untrained = topoter(*arguments, "--epochs", 0, "-o", tmp_path / "a.topoter")
+    assert "0 epochs: the encoder is untrained." in untrained.stderr
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"])
@@ -158,6 +164,13 @@ def test_reproduce_model_size(tmp_path):
     assert "| topoter | 736,260 | 736,260 |" in result.stdout
 
 
+def test_help_and_version():
+    result = subprocess.run(command(), capture_output=True, text=True, check=False)
+    assert "Usage" in result.stdout + result.stderr
+    assert "error" not in result.stderr
+    assert topoter("--version").stdout.startswith("topoter 0.")
+
+
 def test_datasets_and_env():
     known = {info["name"]: info for info in json.loads(topoter("datasets", "--json").stdout)}
     assert known["embedded-cora"]["on_disk"]
@@ -193,7 +206,12 @@ def test_output_that_cannot_be_written_is_a_failure():
         (["fit", "sbm", "--device", "cuda:99"], "The device 'cuda:99' cannot be used here"),
         (["fit", "sbm", "--features", "x.csv"], "--features: this goes with a file, not with the dataset 'sbm'"),
         (["fit", "sbm", "--no-header"], "--no-header: this goes with a file"),
+        (["fit", "nofile"], "There is no file nofile and no dataset of that name. Unknown dataset 'nofile'."),
         (["fit", "sbm", "--recipe", "bst"], "Unknown recipe 'bst'. Did you mean 'best'?"),
+        (["evaluate", "node", "--method", "gae", "--recipe", "best"], "There is no recipe 'best' of gae"),
+        (["reproduce", "order", "--datasets", "coraa", "--dry-run"], "Unknown dataset 'coraa'. Did you mean 'cora'?"),
+        (["reproduce", "order", "--datasets", "mutag", "--dry-run"], "'mutag' is of the kind 'graphs'"),
+        (["search", "coraa"], "Unknown dataset 'coraa'"),
         (["fit", "sbm", "--pooling", "max"], "--pooling and --batch-size go with a set of graphs"),
         (["fit", "sbm", "--seed", "-1"], "'--seed'"),
         (["fit", "sbm", "-o", "no/such/folder/m.topoter"], "does not exist"),
@@ -230,7 +248,7 @@ def test_bad_files_exit_with_1(files, model, tmp_path):
         line = fails(1, "fit", files / "edges.csv", "--features", tmp_path / f"{name}.csv", *out)
         assert text in line
         assert f"{name}.csv" in line
-        assert line.endswith("Mend it, or leave such rows out with --drop-bad.")
+        assert line.endswith("Fix it, or leave such rows out with --drop-bad.")
     np.save(tmp_path / "x.npy", np.zeros((7, 3), dtype=np.float32))
     (tmp_path / "numbers.csv").write_text("0,1\n1,2\n2,9\n")
     assert "9" in fails(1, "fit", tmp_path / "numbers.csv", "--features", tmp_path / "x.npy", *out)
@@ -286,5 +304,8 @@ def test_outputs_that_cannot_be_written(files, model, tmp_path):
     evaluate = ["evaluate", "node", "--dataset", "sbm", "--method", "raw", "--seeds", 1, "--quiet", "--out"]
     line = fails(2, *evaluate, files / "edges.csv")
     assert "edges.csv: it is a file" in line
-    line = fails(1, "reproduce", "model-size", "--out", files / "edges.csv", "--quiet")
-    assert "Not a directory" in line
+    line = fails(2, "reproduce", "model-size", "--out", files / "edges.csv", "--quiet")
+    assert "edges.csv: it is a file" in line
+    os.mkfifo(tmp_path / "pipe.npy")
+    assert "it is not a regular file" in fails(2, *arguments, tmp_path / "pipe.npy")
+    assert stat.S_ISFIFO((tmp_path / "pipe.npy").stat().st_mode)

@@ -35,6 +35,14 @@ def table(tmp_path: Path, text: str) -> Path:
     return path
 
 
+def test_a_column_that_drowns_the_others_is_remarked_on(tmp_path, edges):
+    path = table(tmp_path, "id,income,team\na,20000,red\nb,90000,blue\nc,40000,red\n")
+    _, notes = read_graph(edges, features=path)
+    assert "column 'income' is about 58,023 times as large as 'team'" in " ".join(notes)
+    _, notes = read_graph(edges, features=table(tmp_path, "id,income,team\na,-0.5,red\nb,1.2,blue\nc,0,red\n"))
+    assert "times as large" not in " ".join(notes)
+
+
 def test_numbers_booleans_and_categories(tmp_path, edges):
     path = table(tmp_path, "id,age,ok,colour\nc,1.5,true,red\na,-2,false,blue\nb,3,true,\nd,4,false,red\n")
     data, notes = read_graph(edges, features=path)

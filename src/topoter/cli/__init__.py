@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+from topoter import __version__
 from topoter.cli import (
     cluster,
     datasets,
@@ -27,7 +28,7 @@ from topoter.cli import (
     reproduce,
     search,
 )
-from topoter.cli.output import error_line
+from topoter.cli.output import error_line, out
 from topoter.errors import BadRowError, TopoterError
 
 INTERRUPTED = 130
@@ -59,8 +60,18 @@ for command in (
     app.command(command.__name__.rsplit(".", 1)[-1])(command.run)
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        out.print(f"topoter {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
     """Graph embeddings without labels, learned by predicting what was done to a graph's edges."""
 
 
@@ -72,11 +83,12 @@ def main() -> None:
             raise KeyboardInterrupt
         sys.stdout.flush()
     except TopoterError as error:
-        hint = " Mend it, or leave such rows out with --drop-bad." if isinstance(error, BadRowError) else ""
+        hint = " Fix it, or leave such rows out with --drop-bad." if isinstance(error, BadRowError) else ""
         error_line(f"{error}{hint}")
         code = error.exit_code
     except _CallError as error:
-        error_line(error.format_message())
+        if error.format_message():  # without any argument the help is all there is to say
+            error_line(error.format_message())
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         error_line("Interrupted.")

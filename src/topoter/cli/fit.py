@@ -25,6 +25,8 @@ from topoter.cli.output import (
 )
 from topoter.cli.reading import Reading, is_graph_set, load_graph, load_graph_set, load_over_time, reads_files
 
+LEAST_LEARNED = 0.01  # of the prior's entropy
+
 
 @reads_files
 def run(
@@ -44,7 +46,7 @@ def run(
     order: Annotated[int | None, typer.Option(help="Hops an SGC layer aggregates (k).")] = None,
     channels: Annotated[int | None, typer.Option(help="Width of the embedding (F); of each layer of gin.")] = None,
     perturbation_rate: Annotated[float | None, typer.Option(help="Share of pairs flipped (r).")] = None,
-    epochs: Annotated[int | None, typer.Option(help="The most epochs.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs at most.")] = None,
     patience: Annotated[int | None, typer.Option(help="Stop after so many epochs without a lower loss.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate of Adam.")] = None,
     pooling: Annotated[str | None, typer.Option(help="Of a set of graphs: sum, mean or max of the nodes.")] = None,
@@ -126,6 +128,7 @@ def run(
         model.save(temporary)
     saved.path.unlink(missing_ok=True)
     last = model.history_[-1] if model.history_ else None
+    kept = min(model.history_, key=lambda record: record.loss, default=None)  # its weights are the model's
     if json:
         print_json(
             {
@@ -136,11 +139,21 @@ def run(
                 "epochs": len(model.history_),
                 "loss": last.loss if last else None,
                 "prior_entropy": last.prior_entropy if last else None,
+                "kept_epoch": kept.epoch if kept else 0,
+                "kept_loss": kept.loss if kept else None,
             }
         )
     else:
-        if last is not None:
-            note(f"{len(model.history_)} epochs, last: {describe(last)}", quiet)
+        if kept is None:
+            note("0 epochs: the encoder is untrained.", quiet)
+        else:
+            note(f"{len(model.history_)} epochs; kept epoch {kept.epoch}, the lowest: {describe(kept)}", quiet)
+            if kept.loss > (1 - LEAST_LEARNED) * kept.prior_entropy:
+                note(
+                    f"This loss is not {LEAST_LEARNED:.0%} below the prior, what guessing by the shares of the types "
+                    "costs: little was learned. Try more --epochs or a higher --lr, and look at your features' scales.",
+                    quiet,
+                )
         out.print(str(out_path), soft_wrap=True)
 
 

@@ -103,7 +103,7 @@ def load_graph(
         for text in notes:
             note(text, quiet)
     else:
-        _check_is_name(name_or_path)
+        _check_is_name(name_or_path, data_root)
         data = datasets.load(name_or_path, data_root=data_root, seed=seed)
         reading.refuse(f"this goes with a file, not with the dataset {name_or_path!r}.")
     check_graph(data)
@@ -130,7 +130,7 @@ def load_over_time(name_or_path: str, data_root: Path | None, reading: Reading) 
         edges = [edge_index for _, edge_index in found]
         node_ids = list(ids)
     else:
-        _check_is_name(name_or_path)
+        _check_is_name(name_or_path, data_root)
         reading.refuse(f"this goes with a file, not with the dataset {name_or_path!r}.")
         snapshots = datasets.load_snapshots(name_or_path, data_root=data_root)
         edges, node_ids = snapshots.edges, snapshots.node_names
@@ -147,7 +147,7 @@ def is_graph_set(name_or_path: str, data_root: Path | None) -> bool:
     path = Path(name_or_path)
     if path.exists():
         return path.is_dir() and tu_folder(path) is not None
-    _check_is_name(name_or_path)
+    _check_is_name(name_or_path, data_root)
     return dataset_kind(name_or_path, data_root) == "graphs"
 
 
@@ -169,7 +169,13 @@ def load_graph_set(
     return graphs
 
 
-def _check_is_name(name_or_path: str) -> None:
-    """Raise if what does not exist looks like a file, and so is no dataset with a typing error."""
+def _check_is_name(name_or_path: str, data_root: Path | None) -> None:
+    """Raise if what does not exist is no dataset either; what looks like a file is no dataset with a typing error."""
+    from topoter.datasets import dataset_kind
+
     if any(mark in name_or_path for mark in "/\\."):
         raise TopoterError(f"There is no file {name_or_path}.")
+    try:
+        dataset_kind(name_or_path, data_root)
+    except UsageError as error:
+        raise UsageError(f"There is no file {name_or_path} and no dataset of that name. {error}") from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markdown import Markdown
 
-from topoter.cli.output import DataRoot, Json, Quiet, err, error_line, note, out, print_json, show_log
+from topoter.cli.output import DataRoot, Json, Quiet, err, error_line, make_folder, note, out, print_json, show_log
 from topoter.errors import TopoterError, UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -48,15 +48,18 @@ def run(
     if dry_run and stored:
         raise UsageError("--dry-run lists what is missing and --stored shows what is there: give one of them.")
     if name == MODEL_SIZE:
+        make_folder(out_dir)
         _show_model_size(out_dir, json)
         return
-    asked = _datasets(datasets), _names(methods)
+    asked = _datasets(name, datasets, data_root), _names(methods)
     plans = plan_all(*asked, seeds) if name == ALL else {name: experiment(name).plan(*asked, seeds)}
     runs = [run for plan in plans.values() for run in plan]
     missing = [] if stored else missing_runs(runs, out_dir)
     if dry_run:
         _show_what_is_missing(missing, len(runs), out_dir, jobs, json)
         return
+    if missing:
+        make_folder(out_dir)
     try:
         with run_bars(missing, out_dir, jobs, quiet) as watcher:
             failures = make_all(missing, out_dir, data_root, jobs, watcher)
@@ -178,12 +181,21 @@ def _print_table(table: str) -> None:
     out.print(Markdown(table) if out.is_terminal else table, soft_wrap=not out.is_terminal)
 
 
-def _datasets(text: str | None) -> list[str] | None:
+def _datasets(name: str, text: str | None, data_root: Path | None) -> list[str] | None:
     """The datasets that were asked for, by the names that recipes and folders have."""
-    from topoter.datasets import known_as
+    from topoter.datasets import dataset_kind, known_as
+    from topoter.experiments import experiment
 
     names = _names(text)
-    return None if names is None else [known_as(name) or name for name in names]
+    if names is None:
+        return None
+    kinds = {dataset: dataset_kind(dataset, data_root) for dataset in names}
+    if name != ALL:
+        own = dataset_kind(experiment(name).datasets[0], data_root)
+        for dataset, kind in kinds.items():
+            if kind != own and dataset not in experiment(name).datasets:
+                raise UsageError(f"{name} needs datasets of the kind {own!r}; {dataset!r} is of the kind {kind!r}.")
+    return [known_as(dataset) or dataset for dataset in names]
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from topoter.cli.output import DataRoot, Json, Quiet, note, out, print_json, show_log
-from topoter.datasets import known_as
+from topoter.cli.output import DataRoot, Json, Quiet, make_folder, note, out, print_json, show_log
+from topoter.datasets import dataset_kind, known_as
 from topoter.errors import unknown_name
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def run(
     if task not in TASKS:
         raise unknown_name("task", task, TASKS)
     show_log(quiet)
+    dataset_kind(dataset, data_root)  # raises where there is none of that name
+    make_folder(out_dir)
     dataset = known_as(dataset) or dataset
     if task == "link":
         _search_links(dataset, seeds, out_dir, only or [], data_root, quiet, json)

@@ -54,12 +54,13 @@ def load_recipe(experiment: str, method: str, dataset: str, name: str | None = N
         parameters = {key: borrowed.parameters[key] for key in content["keep"] if key in borrowed.parameters}
         return Recipe(experiment, method, dataset, borrowed.name, parameters, published, frozenset(content["keep"]))
     variants = content["recipes"]
-    if name is None or len(variants) == 1:
+    if name is None:
         chosen = "best" if "best" in variants else next(iter(variants))
     elif name in variants:
         chosen = name
     else:
-        raise unknown_name("recipe", name, variants)
+        there = " and ".join(repr(variant) for variant in variants)
+        raise UsageError(f"There is no recipe {name!r} of {method} for {experiment} on {dataset}, only {there}.")
     return Recipe(experiment, method, dataset, chosen, dict(variants[chosen]), published)
 
 

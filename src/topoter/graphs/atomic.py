@@ -25,6 +25,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path).resolve()
     if target.is_dir():
         raise UsageError(f"Cannot write {path}: it is a folder.")
+    if target.exists() and not target.is_file():  # a rename would put a file in the place of a device or a pipe
+        raise UsageError(f"Cannot write {path}: it is not a regular file.")
     if not target.parent.is_dir():
         raise UsageError(f"Cannot write {path}: the folder {target.parent} does not exist.")
     temporary = target.with_name(f".{target.stem}.{secrets.token_hex(4)}{target.suffix}")

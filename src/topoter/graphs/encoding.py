@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_CATEGORIES = 100
+UNEVEN = 10.0  # columns that differ more in size than this are remarked on
 _FEW = 10  # so many distinct values are categories even in a table of few rows
 
 
@@ -37,7 +38,26 @@ def encode_columns(
         )
         blocks.append(block)
         names.extend(block_names)
+    notes += _uneven_scales(table, columns, [block[keep] for block in blocks])
     return np.concatenate(blocks, axis=1), names, keep
+
+
+def _uneven_scales(table: Table, columns: Sequence[str], blocks: Sequence[np.ndarray]) -> list[str]:
+    """A note where a column is so large that another hardly counts beside it: rows are scaled as a whole."""
+    sizes = {
+        name: float(np.sqrt(np.square(block, dtype=np.float64).sum(1).mean())) for name, block in zip(columns, blocks)
+    }
+    sizes = {name: size for name, size in sizes.items() if size > 0}
+    if not sizes:
+        return []
+    large, small = max(sizes, key=sizes.__getitem__), min(sizes, key=sizes.__getitem__)
+    ratio = sizes[large] / sizes[small]
+    if ratio < UNEVEN:
+        return []
+    return [
+        f"{table.path}: column {large!r} is about {ratio:,.0f} times as large as {small!r}, which hardly counts beside "
+        "it. Bring columns to one scale first, for example (value - mean) / deviation."
+    ]
 
 
 def _encode(table: Table, name: str, column: pa.ChunkedArray, notes: list[str]) -> tuple[np.ndarray, list[str]]:
