@@ -1,4 +1,4 @@
-"""Copies of Cora and MUTAG that other PyPI packages carry: no files to fetch, no network."""
+"""Copies of Cora and MUTAG that other Python packages carry: no files to fetch, no network."""
 
 from __future__ import annotations
 
