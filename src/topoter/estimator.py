@@ -188,6 +188,13 @@ class TopoTER(TransformerMixin, BaseEstimator):
         self.history_ = state.history
         return self
 
+    def check_parameters(self) -> None:
+        """Raise where a parameter is wrong whatever the graph: `fit` would find out only after reading it."""
+        self.settings().check()
+        usable_device(self.device)
+        if isinstance(self.encoder, str):
+            build_model(self.get_params(deep=False), 1, torch.Generator())
+
     def settings(self) -> TrainingSettings:
         """Those of the parameters that the training loop knows."""
         return TrainingSettings(**{field.name: getattr(self, field.name) for field in fields(TrainingSettings)})

@@ -88,7 +88,9 @@ def run(
             batch_size=batch_size,
         )
         model = TopoTER(**parameters, random_state=seed, device=device)
-        model.settings().check()
+        model.check_parameters()
+        if resume:
+            ResumeFile.check(out_path)
         data: Any
         batches: Iterable[Any]
         if graph is None:
@@ -179,8 +181,22 @@ class ResumeFile:
     """The state of an unfinished fit, beside the model it will become."""
 
     def __init__(self, out_path: Path, fingerprint: str) -> None:
-        self.path = out_path.with_name(out_path.name + ".resume")
+        self.path = self.beside(out_path)
         self.fingerprint = fingerprint
+
+    @staticmethod
+    def beside(out_path: Path) -> Path:
+        return out_path.with_name(out_path.name + ".resume")
+
+    @classmethod
+    def check(cls, out_path: Path) -> None:
+        """Raise where there is none, before a large graph is read."""
+        from topoter.errors import UsageError
+
+        if not cls.beside(out_path).is_file():
+            raise UsageError(
+                f"There is nothing to resume: {cls.beside(out_path)} does not exist. Run without --resume."
+            )
 
     def save(self, state: Any) -> None:
         from topoter.checkpoint import save_checkpoint
@@ -192,8 +208,6 @@ class ResumeFile:
         from topoter.checkpoint import load_checkpoint
         from topoter.errors import UsageError
 
-        if not self.path.is_file():
-            raise UsageError(f"There is nothing to resume: {self.path} does not exist. Run without --resume.")
         tensors, content = load_checkpoint(self.path, "training")
         if content["fingerprint"] != self.fingerprint:
             raise UsageError(

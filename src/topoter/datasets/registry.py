@@ -62,7 +62,7 @@ class Dataset:
         if self.family == "temporal":
             ways.append(f"copy its files to temporal/edges, from {SOURCES['temporal']}")
         elif self.family in SOURCES:
-            ways.append(f"downloaded on first use from {SOURCES[self.family]}")
+            ways.append(f"downloaded on first use, if no data root is given, from {SOURCES[self.family]}")
         return "; ".join(ways)
 
 
