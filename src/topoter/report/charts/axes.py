@@ -33,7 +33,7 @@ class Frame:
     left: float = 58.0
     right: float = 14.0
     top: float = 36.0
-    bottom: float = 52.0
+    bottom: float = 58.0
 
     @property
     def plot_width(self) -> float:
@@ -99,7 +99,7 @@ class Frame:
     def below(self, x: float, text: str) -> Html:
         """A tick label under the x axis."""
         return Html(
-            f'<text x="{number(x)}" y="{number(self.height - self.bottom + 19)}" class="middle">{escape(text)}</text>'
+            f'<text x="{number(x)}" y="{number(self.height - self.bottom + 25)}" class="middle">{escape(text)}</text>'
         )
 
 

@@ -111,7 +111,8 @@ def _study(found: Found, dataset: str, metric: str) -> Table:
         point = _point(entry.cell.variation, found.varied)
         row |= dict.fromkeys([point] if point else points, value)
     body = [[name, *row.values()] for name, row in rows.items()]
-    caption = f"{dataset}: {metric} in %, by {' and '.join(name.replace('_', ' ') for name in found.varied)}"
+    by = " and ".join(name.replace("num_", "number of ").replace("_", " ") for name in found.varied)
+    caption = f"{dataset}: {metric} in %, by {by}"
     return Table(["method", *points], body, caption=caption, note=_note(found, bold=False))
 
 
