@@ -72,8 +72,9 @@ def all_recipes() -> list[tuple[str, str, str, str]]:
             for file in sorted(method.iterdir(), key=lambda item: item.name):
                 if file.name.endswith(".toml"):
                     dataset = file.name.removesuffix(".toml")
-                    names = _read(experiment.name, method.name, dataset).get("recipes", {"best": None})
-                    found += [(experiment.name, method.name, dataset, name) for name in names]
+                    which = (experiment.name, method.name, dataset)
+                    own = _read(*which).get("recipes") or [load_recipe(*which).name]  # else those it borrows from
+                    found += [(*which, name) for name in own]
     return found
 
 
