@@ -92,5 +92,4 @@ def type_prior(perturbation_rate: float) -> Tensor:
 
 def entropy_of_types(counts: Tensor) -> float:
     """The loss of guessing each type with its share of `counts` [4]; a loss above it has learned nothing."""
-    share = counts.double() / counts.sum()
-    return float(-(share[share > 0] * share[share > 0].log()).sum())
+    return float(torch.special.entr(counts.double() / counts.sum()).sum())

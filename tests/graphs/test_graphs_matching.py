@@ -91,7 +91,7 @@ def test_a_graph_without_features_fits_a_model_of_one_nameless_number_and_it_is_
     with caplog.at_level(logging.INFO, logger="topoter"):
         matched = match_features(data, None, 1)
     assert matched.x.tolist() == [[1.0], [1.0]]
-    assert "every node gets the number 1" in caplog.text
+    assert "the number 1 takes the place of degree and constant" in caplog.text
     assert data.x.shape == (2, 2)
     with pytest.raises(DataError, match="2 features per node; the model was fitted on 3"):
         match_features(data, None, 3)

@@ -29,7 +29,7 @@ def match_features(data: Data, known: Sequence[str] | None, count: int) -> Data:
     names = data.get("feature_names")
     if known is None and count == 1 and names == STRUCTURAL_NAMES:
         # A model of snapshots, whose nodes have nothing but the number 1, and a graph that came without features too.
-        _logger.info("The model was fitted on a single feature and the graph has none: every node gets the number 1.")
+        _logger.info("The model was fitted on a single feature: the number 1 takes the place of degree and constant.")
         data = copy.copy(data)
         data.x, data.feature_names = torch.ones(data.num_nodes, 1), None
         return data
