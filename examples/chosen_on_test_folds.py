@@ -5,7 +5,7 @@ cross validation. Reported are the weights that training keeps, those of the low
 looks best on the test folds: one for all seeds, and one for each. The difference is only a look at the answers.
 
     python examples/chosen_on_test_folds.py                             # the bundled MUTAG
-    python examples/chosen_on_test_folds.py --dataset ptc_mr --seeds 5 --out results/chosen-on-test-folds/ptc_mr.json
+    python examples/chosen_on_test_folds.py --dataset ptc_mr --seeds 10 --out results/chosen-on-test-folds/ptc_mr.json
 """
 
 from __future__ import annotations
