@@ -16,6 +16,7 @@ from topoter.cli import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
+README = ROOT / "README.md"
 
 
 def test_the_documentation_builds_strictly_and_loads_nothing(tmp_path: Path) -> None:
@@ -36,7 +37,7 @@ def test_the_documentation_builds_strictly_and_loads_nothing(tmp_path: Path) -> 
 def shown_commands() -> list[str]:
     """Every line of a page's code blocks that calls topoter."""
     lines, inside = set(), False
-    for page in PAGES:
+    for page in (*PAGES, README):
         for line in page.read_text(encoding="utf-8").splitlines():
             if line.startswith("```"):
                 inside = not inside
