@@ -96,8 +96,8 @@ def _show_outputs(
         return
     for name, found in rows.items():
         _print_table(table_of(name, found, seeds))
-        metrics = " and ".join(experiment(name).metrics)
-        note(f"{metrics} in percent, mean and deviation over seeds. One JSON per run in {out_dir}.", quiet)
+        what = experiment(name).measures
+        note(f"{what} in percent, mean and deviation over seeds. One JSON per run in {out_dir}.", quiet)
         for path in files[name][1:]:
             out.print(f"Figure: {path}", soft_wrap=True)
 

@@ -93,6 +93,11 @@ class Experiment:
     charts: Callable[[Sequence[dict[str, Any]]], list[tuple[str, Html]]] | None = None
     about: str = ""
 
+    @property
+    def measures(self) -> str:
+        """Its metrics in words; where they are many, the columns of its table name them."""
+        return " and ".join(self.metrics) if len(self.metrics) < 3 else "numbers"
+
     def plan(self, datasets: Sequence[str] | None, methods: Sequence[str] | None, seeds: int) -> list[Run]:
         """The runs behind the table, or behind those rows and datasets that were asked for."""
         known = {row.method for row in self.rows}

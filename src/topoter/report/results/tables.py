@@ -55,7 +55,7 @@ def _table(found: Found, datasets: Sequence[str]) -> Table:
                 header.append(f"{title}, paper")
                 columns.append(_papers(rows, dataset, protocols, metric))
     body = [[name, *(column[name] for column in columns)] for name in rows]
-    what = " and ".join(found.experiment.metrics[:2]) if len(found.experiment.metrics) < 3 else "numbers"
+    what = found.experiment.measures
     caption = f"{datasets[0]}: {what} in %" if len(datasets) == 1 else f"{what.capitalize()} in %"
     return Table(header, body, caption=caption, note=_note(found, bold=len(rows) > 1 and not study))
 
