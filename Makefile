@@ -10,7 +10,7 @@ help:
 	@echo "make install  set up .venv with all extras"
 	@echo "make demo     pre-train on the embedded Cora, print a table, write demo/report.html"
 	@echo "make test     all tests (real data too if TOPOTER_DATA is set)"
-	@echo "make check    ruff and mypy"
+	@echo "make check    ruff, mypy and the direction of imports"
 	@echo "make format   let ruff put the code in shape"
 	@echo "make docs     the documentation, into site/"
 	@echo "make bench    speed and memory, into results/bench.json and docs/performance.md"
@@ -20,7 +20,7 @@ install: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 10) <= v <= (3, 13) else f"topoter needs Python 3.10 to 3.13, {sys.executable} is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
 	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "No virtual environment could be made: on Debian and Ubuntu install python3-venv."; exit 1; }
-	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e ".[dev,demo,baselines]"
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e ".[dev,demo,baselines,search,cluster]"
 	touch $(STAMP)
 
 demo: install
@@ -34,6 +34,7 @@ check: install
 	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 format: install
 	$(BIN)/ruff format src tests benchmarks examples

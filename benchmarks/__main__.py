@@ -14,7 +14,8 @@ from benchmarks.propagation import WAYS, compare_in_a_step, compare_ways
 from benchmarks.startup import startup
 from benchmarks.steps import compare
 from topoter.datasets import available, block_model, load
-from topoter.experiments.runs import save_text, versions
+from topoter.experiments.runs import versions
+from topoter.experiments.store import write_text
 
 CASES = [("cora", 512), ("citeseer", 512), ("pubmed", 256), ("pubmed", 512)]
 GRAPH_SETS = ["mutag", "imdb-binary", "reddit-binary", "reddit-multi-5k"]
@@ -39,9 +40,9 @@ def main() -> None:
     for part in arguments.parts:
         result |= PARTS[part](arguments)
         result.setdefault("versions", {})[part] = versions()
-    save_text(path, json.dumps(result, indent=1) + "\n")
+    write_text(path, json.dumps(result, indent=1) + "\n")
     page = ROOT / "docs" / "performance.md"
-    save_text(page, page.read_text(encoding="utf-8").split(MARK)[0] + MARK + "\n\n" + tables(result))
+    write_text(page, page.read_text(encoding="utf-8").split(MARK)[0] + MARK + "\n\n" + tables(result))
 
 
 def cases() -> list[tuple[str, int]]:

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from topoter.adjacency import Adjacency
 from topoter.kernels.sparse import SparseOperator, multiply, multiply_plain
+from topoter.structure.adjacency import Adjacency
 
 
 def _embedding_bag(operator: SparseOperator) -> Callable[[Tensor], Tensor]:

@@ -10,31 +10,36 @@ from typing import Any
 import torch
 
 from benchmarks.twin import PlainTopoTER
-from topoter.adjacency import Adjacency
-from topoter.baselines.infomax import build_dgi
 from topoter.datasets import load
-from topoter.decoder import TransformationDecoder
 from topoter.encoders import SGC
-from topoter.features import prepare_features
-from topoter.model import TopoTERModel
-from topoter.transformation import exact
+from topoter.methods.infomax import Infomax
+from topoter.pretext.objectives import TypesFromChange
+from topoter.pretext.transformation import exact
+from topoter.structure.adjacency import Adjacency
+from topoter.structure.features import prepare_features
+from topoter.training.model import TopoTERModel
 
 RATE, ORDER = 0.7, 2
 Step = Callable[[], float]
+
+
+def our_model(in_channels: int, channels: int) -> TopoTERModel:
+    """The paper's encoder and its term."""
+    return TopoTERModel(SGC(in_channels, channels, ORDER), {"types-from-change": (TypesFromChange(channels), 1.0)})
 
 
 def our_step(data: Any, channels: int) -> Step:
     """Sample, encode twice, decode, step, by the library's fast path."""
     adjacency, _ = Adjacency.from_edge_index(data.edge_index, data.num_nodes)
     x = prepare_features(data.x)
-    model = TopoTERModel(SGC(data.x.size(1), channels, ORDER), TransformationDecoder(channels))
+    model = our_model(data.x.size(1), channels)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     generator = torch.Generator().manual_seed(0)
 
     def step() -> float:
         transformation = exact(adjacency, RATE, generator)
         optimizer.zero_grad(set_to_none=True)
-        loss, _ = model.loss(x, transformation)
+        loss, _ = model(x, transformation)
         loss.backward()
         optimizer.step()
         return float(loss.detach())
@@ -45,13 +50,14 @@ def our_step(data: Any, channels: int) -> Step:
 def twin_step(data: Any, channels: int) -> Step:
     """The same with PyG's and PyTorch's own operations, from the same weights and the same seed."""
     adjacency, _ = Adjacency.from_edge_index(data.edge_index, data.num_nodes)
-    ours = TopoTERModel(SGC(data.x.size(1), channels, ORDER), TransformationDecoder(channels))
+    ours = our_model(data.x.size(1), channels)
+    decoder = ours.learned["types-from-change"].decoder
     model = PlainTopoTER(data.x.size(1), channels, ORDER)
     with torch.no_grad():
         model.conv.lin.weight.copy_(ours.encoder.layers[0].weight)
         model.conv.lin.bias.copy_(ours.encoder.layers[0].bias)
-        model.linear.weight.copy_(ours.decoder.layers[0].weight)
-        model.linear.bias.copy_(ours.decoder.layers[0].bias)
+        model.linear.weight.copy_(decoder.layers[0].weight)
+        model.linear.bias.copy_(decoder.layers[0].bias)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     generator = torch.Generator().manual_seed(0)
 
@@ -70,12 +76,12 @@ def dgi_step(data: Any, channels: int) -> Step:
     """A step of PyG's DeepGraphInfomax with the same encoder width, on our propagation."""
     adjacency, _ = Adjacency.from_edge_index(data.edge_index, data.num_nodes)
     x = prepare_features(data.x)
-    module = build_dgi(data.x.size(1), out_channels=channels, order=ORDER, seed=0)
+    module = Infomax(data.x.size(1), out_channels=channels, order=ORDER, seed=0)
     optimizer = torch.optim.Adam(module.parameters(), lr=1e-4)
 
     def step() -> float:
         optimizer.zero_grad(set_to_none=True)
-        loss = module.loss(*module(module.encoder.encoder.project(x), adjacency))
+        loss, _ = module(x, adjacency)
         loss.backward()
         optimizer.step()
         return float(loss.detach())

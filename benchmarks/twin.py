@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.nn import SGConv
 
-from topoter.transformation import TopologyTransformation
+from topoter.pretext.transformation import TopologyTransformation
 
 
 class PlainTopoTER(nn.Module):

@@ -21,27 +21,32 @@ from topoter import TopoTER
 from topoter.datasets import load_graphs
 from topoter.experiments.recipes import load_recipe
 from topoter.graphs import atomic_write
-from topoter.tasks.graph_classification import Embedding, score
-from topoter.training import EpochRecord, pretrain
+from topoter.tasks.graph_classification import score, without_labels
+from topoter.training import Callback, EpochRecord, TrainingState
 
 
 def compare(graphs: list[Data], parameters: dict[str, object], seed: int) -> dict[str, list[float]]:
     """Test accuracy in percent before training and after every epoch, and that of the weights which training keeps."""
-    unlabelled = [Data(x=graph.x, edge_index=graph.edge_index) for graph in graphs]
+    unlabelled = without_labels(graphs)
     model = TopoTER(level="graph", **parameters, random_state=seed)
-    state, batches = model.start(unlabelled)
-    model.finish(state)
 
     def accuracy() -> float:
-        return float(score(Embedding(model.transform(unlabelled)), graphs, seed)["test"])
+        return float(score(graphs, seed, z=model.transform(unlabelled))["test"])
 
-    by_epoch = [accuracy()]
+    class ScoreEveryEpoch(Callback):
+        def __init__(self) -> None:
+            self.by_epoch: list[float] = []
 
-    def keep(record: EpochRecord) -> None:
-        by_epoch.append(accuracy())
+        def on_start(self, state: TrainingState) -> None:
+            model.model_ = state.module  # still training; fit would set it at the end
+            self.by_epoch.append(accuracy())
 
-    pretrain(state, batches, model.settings(), on_epoch=keep)
-    return {"by_epoch": by_epoch, "kept": [accuracy()]}
+        def on_epoch(self, state: TrainingState, record: EpochRecord) -> None:
+            self.by_epoch.append(accuracy())
+
+    scored = ScoreEveryEpoch()
+    model.fit(unlabelled, callbacks=scored)
+    return {"by_epoch": scored.by_epoch, "kept": [accuracy()]}
 
 
 def summary(runs: list[dict[str, list[float]]]) -> dict[str, list[float]]:

@@ -23,7 +23,7 @@ from torch_geometric.utils import subgraph
 from topoter import TopoTER
 from topoter.datasets import load, random_split
 from topoter.graphs import atomic_write
-from topoter.tasks.node_classification import propagated
+from topoter.methods import build
 from topoter.tasks.probe import Split, fit_probe
 
 SHARE = 0.2  # of the nodes, held out
@@ -41,9 +41,10 @@ def compare(graph: Data, seed: int, **parameters: object) -> dict[str, float]:
     def model() -> TopoTER:
         return TopoTER(**parameters, random_state=seed)
 
-    scaling, order = model().feature_scaling, model().order
+    used = model().effective_params()
+    shared = {name: used[name] for name in ("feature_scaling", "order")}
     embeddings = {
-        "propagated": propagated(whole, {"feature_scaling": scaling, "order": order}, seed, None).z,
+        "propagated": build("propagated", "node", shared).fit(whole, seed).embed(whole),
         "held out": model().fit(rest).transform(whole),
         "in training": model().fit_transform(whole),
     }
@@ -56,8 +57,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dataset", default="embedded-cora", help="a dataset of `topoter datasets`")
     parser.add_argument("--seeds", type=int, default=1, help="other nodes held out, other labels, other weights")
-    parser.add_argument("--channels", type=int, default=TopoTER().out_channels)
-    parser.add_argument("--epochs", type=int, default=TopoTER().epochs)
+    defaults = TopoTER().effective_params()
+    parser.add_argument("--channels", type=int, default=defaults["out_channels"])
+    parser.add_argument("--epochs", type=int, default=defaults["epochs"])
     parser.add_argument("--out", type=Path, help="keep the runs as JSON")
     asked = parser.parse_args()
 

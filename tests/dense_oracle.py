@@ -8,7 +8,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from topoter.adjacency import Adjacency
+from topoter.structure.adjacency import Adjacency
 
 
 def random_graph(num_nodes: int, share: float, seed: int, weighted: bool = False) -> Adjacency:

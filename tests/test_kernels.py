@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from dense_oracle import as_set, dense_adjacency, dense_propagation, random_graph
-from topoter.adjacency import _flip_pairs_plain, _symmetric_csr_plain
 from topoter.encoders import SGC
 from topoter.errors import UsageError
 from topoter.kernels import active, buffers, mode, use_compiled
@@ -17,7 +16,8 @@ from topoter.kernels.adjacency import symmetric_csr
 from topoter.kernels.pair_decoder import _exp, _tournament
 from topoter.kernels.pairs import flip_pairs, mark_smallest
 from topoter.kernels.sparse import SparseOperator, multiply, multiply_plain, multiply_transposed
-from topoter.transformation import SAMPLERS, mark_smallest_plain
+from topoter.pretext.transformation import SAMPLERS, mark_smallest_plain
+from topoter.structure.adjacency import _flip_pairs_plain, _symmetric_csr_plain
 
 
 def test_the_environment_switches_the_compiled_kernels_off(monkeypatch):

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
+from torch_geometric.nn import GCNConv
 
 from topoter import NodeEmbedding, TopoTER
 from topoter.datasets import block_model
@@ -65,6 +66,29 @@ def test_folds_agree_with_and_without_memory(tmp_path):
         for memory in (None, str(tmp_path))
     ]
     assert (scores[0] == scores[1]).all()
+
+
+def mine(h, h_t, transformation):
+    return (h_t - h).square().mean(), {}
+
+
+@pytest.mark.parametrize(
+    ("options", "times"),
+    [
+        ({}, 1),
+        ({"encoder": "gcn"}, 1),
+        ({"objective": "full"}, 1),
+        ({"random_state": None}, 2),
+        ({"random_state": np.random.RandomState(0)}, 2),
+        ({"objective": mine}, 2),
+        ({"encoder": GCNConv(8, 4)}, 2),
+    ],
+    ids=["default", "name", "full", "no seed", "random state", "own objective", "own encoder"],
+)
+def test_only_what_the_parameters_decide_is_remembered(tmp_path, trainings, options, times):
+    for _ in range(2):
+        NodeEmbedding(GRAPH, small(**options), memory=tmp_path).fit(NODES)
+    assert len(trainings) == times
 
 
 def test_labels_do_not_reach_the_embedding():

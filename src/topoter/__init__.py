@@ -1,21 +1,41 @@
 """Topology Transformation Equivariant Representations: graph embeddings without labels.
 
-    graph -> transformation -> encoder -> decoder -> loss -> embeddings -> task -> report
+    graph -> transformation -> encoder -> objective -> training -> embeddings -> task -> store -> report
 
 Each stage is a file or folder of that name; `TopoTER` is the whole way from a graph to its embeddings.
 """
 
-from topoter.adjacency import Adjacency
-from topoter.errors import DataError, TopoterError, UsageError
-from topoter.estimator import TopoTER
-from topoter.model import TopoTERModel
-from topoter.node_embedding import NodeEmbedding
-from topoter.transformation import EdgeChange, TopologyTransformation
+from __future__ import annotations
 
-__version__ = "0.1.0"
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from topoter.errors import DataError, TopoterError, UsageError
+
+if TYPE_CHECKING:
+    from topoter.estimator import TopoTER
+    from topoter.node_embedding import NodeEmbedding
+    from topoter.pretext.transformation import EdgeChange, TopologyTransformation
+    from topoter.structure.adjacency import Adjacency
+    from topoter.training.callbacks import Callback
+    from topoter.training.model import TopoTERModel
+
+__version__ = "0.2.0"
+
+# Where each name is; a module is imported when its name is first asked for, because torch takes seconds to load.
+_HOMES = {
+    "Adjacency": "structure.adjacency",
+    "Callback": "training.callbacks",
+    "EdgeChange": "pretext.transformation",
+    "NodeEmbedding": "node_embedding",
+    "TopoTER": "estimator",
+    "TopoTERModel": "training.model",
+    "TopologyTransformation": "pretext.transformation",
+}
 
 __all__ = [
     "Adjacency",
+    "Callback",
     "DataError",
     "EdgeChange",
     "NodeEmbedding",
@@ -26,3 +46,9 @@ __all__ = [
     "UsageError",
     "__version__",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"topoter.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'topoter' has no attribute {name!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,18 +11,37 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
 from torch import nn
 
-from topoter.adjacency import Cleaning
-from topoter.batches import transitions, usable_device, whole_graph
-from topoter.building import build_model
-from topoter.checkpoint import fingerprint, load_checkpoint, load_weights, save_checkpoint
-from topoter.errors import DataError, UsageError, unknown_name, whole_number
-from topoter.graph_sets import POOLINGS, GraphSet, ShuffledBatches
+from topoter.encoders import (
+    ENCODERS,
+    Encoder,
+    ModuleEncoder,
+    build_encoder,
+    build_module,
+    describe_module,
+    is_plain_value,
+)
+from topoter.errors import DataError, UsageError, invalid_parameter, unknown_name, whole_number
 from topoter.graphs import aligned, match_features
 from topoter.levels import LEVELS, read_at_level
-from topoter.training import Batch, EpochRecord, TrainingSettings, TrainingState, TransitionBatch, pretrain
-from topoter.transformation import check_transformable
+from topoter.output_frames import as_configured, set_output
+from topoter.pretext.objectives import build_objectives, is_plain, named_terms
+from topoter.pretext.transformation import check_transformable
+from topoter.structure.adjacency import Cleaning
+from topoter.structure.graph_sets import POOLINGS, Batch, GraphSet
+from topoter.training import EpochRecord, TopoTERModel, TrainingSettings, TrainingState, as_callbacks, train
+from topoter.training.batches import (
+    ShuffledBatches,
+    Transformed,
+    check_sampling,
+    transitions,
+    usable_device,
+    whole_graph,
+)
+from topoter.training.checkpoint import fingerprint, load_checkpoint, load_weights, save_checkpoint
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -30,14 +49,23 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
-class TopoTER(TransformerMixin, BaseEstimator):
+class NotFitted(UsageError, NotFittedError):
+    """Something was asked of a TopoTER that only a fitted one knows."""
+
+
+class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Learn embeddings of nodes or of whole graphs without labels, by predicting what was done to edges.
 
-    A parameter given as None gets the value that `topoter.levels` has for the level, at once.
+    A parameter that is None gets the value that `topoter.levels` has for the level.
 
     Args:
         level: "node" embeds the nodes of one graph, "graph" the graphs of a list.
-        encoder: "sgc", "gcn", "gin", or any PyG module `module(x, edge_index) -> [N, F]`.
+        encoder: "sgc", "gcn", "gin", any PyG module `module(x, edge_index) -> [N, F]`, or the import path of its class,
+            "package.module:Class".
+        encoder_parameters: keyword arguments for the encoder alone, e.g. those of the class behind an import path.
+        objective: what is learned: "paper" (types of change from dH), "full" (all terms of I(H, dA; H~)), a name in
+            `topoter.pretext.objectives.OBJECTIVES`, any callable (h, h_t, transformation) -> (loss, metrics), or a list
+            of such terms with weights: [("paper", 1.0), (my_objective, 0.1)].
         order: k, how many hops an SGC layer aggregates.
         out_channels: F, the width of the embedding.
         num_layers, hidden_channels: depth of the encoder and its width before the last layer; "gin" concatenates
@@ -49,20 +77,21 @@ class TopoTER(TransformerMixin, BaseEstimator):
             (the authors' code).
         feature_scaling: "none", "sum" or "unit": rows as they are, of sum one, or of length one.
         init, init_gain: how weights start: "orthogonal", "glorot" or "default" (PyTorch's), the first layer's times
-            the gain (1 in the paper). "spread": as "default", but units of "gin" bend among the nodes.
+            the gain (1 in the paper). "spread": as "default", but each ReLU's threshold in "gin" is set to the value
+            of a random node.
         decoder_layers: linear layers from e_ij to the four types; the paper uses one, and only one is fused.
         scale_edges, prior_bias: multiply e_ij by F, and start the decoder at the shares of the types. Neither
             is in the paper; without them the task is hardly learned (`history_` shows it).
         epochs, patience, learning_rate, weight_decay: of the training (see `TrainingSettings`).
         batch_size, pooling: of level "graph": how many graphs a training step takes, in an order drawn anew every
             epoch, and whether a graph is the "sum", "mean" or "max" of its nodes.
-        random_state: seed of everything random; the same seed on the same machine gives the same bits.
+        random_state: seed of everything random; the same seed on the same machine gives the same bits. None draws one.
         device: where to train, e.g. "cpu", "cuda", "mps".
-        on_epoch: called after every epoch with its `EpochRecord`, for progress.
+        on_epoch: called after every epoch with its `EpochRecord`; for more see the `callbacks` of `fit`.
 
     Attributes after `fit`: `model_` (the module), `history_` (a list of `EpochRecord`), `cleaning_` (what had to
     be changed to make the edges undirected and simple), `num_nodes_`, `num_edges_`, `n_features_in_`,
-    `feature_names_in_` if known.
+    `feature_names_in_` if known, `random_state_` (the seed that was used).
     """
 
     def __init__(
@@ -70,6 +99,8 @@ class TopoTER(TransformerMixin, BaseEstimator):
         encoder: str | nn.Module | None = None,
         *,
         level: str = "node",
+        encoder_parameters: Mapping[str, Any] | None = None,
+        objective: Any = "paper",
         order: int = 2,
         out_channels: int = 512,
         num_layers: int | None = None,
@@ -89,34 +120,30 @@ class TopoTER(TransformerMixin, BaseEstimator):
         weight_decay: float = 0.0,
         batch_size: int = 64,
         pooling: str = "sum",
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
         device: str = "cpu",
-        on_epoch: Callable[[EpochRecord], None] | None = None,
+        on_epoch: Callable[[EpochRecord], Any] | None = None,
     ) -> None:
-        # Filled in here and not by `fit`, so that `get_params` and a saved model tell what was used.
-        defaults = LEVELS.get(level, LEVELS["node"])
-
-        def filled(name: str, value: Any) -> Any:
-            return defaults[name] if value is None else value
-
-        self.encoder: str | nn.Module = filled("encoder", encoder)
+        self.encoder = encoder
         self.level = level
+        self.encoder_parameters = encoder_parameters
+        self.objective = objective
         self.order = order
         self.out_channels = out_channels
-        self.num_layers: int = filled("num_layers", num_layers)
-        self.hidden_channels: int = filled("hidden_channels", hidden_channels)
+        self.num_layers = num_layers
+        self.hidden_channels = hidden_channels
         self.negative_slope = negative_slope
-        self.perturbation_rate: float = filled("perturbation_rate", perturbation_rate)
+        self.perturbation_rate = perturbation_rate
         self.sampler = sampler
-        self.feature_scaling: str = filled("feature_scaling", feature_scaling)
-        self.init: str = filled("init", init)
-        self.init_gain: float = filled("init_gain", init_gain)
+        self.feature_scaling = feature_scaling
+        self.init = init
+        self.init_gain = init_gain
         self.decoder_layers = decoder_layers
         self.scale_edges = scale_edges
         self.prior_bias = prior_bias
-        self.epochs: int = filled("epochs", epochs)
+        self.epochs = epochs
         self.patience = patience
-        self.learning_rate: float = filled("learning_rate", learning_rate)
+        self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.pooling = pooling
@@ -126,50 +153,55 @@ class TopoTER(TransformerMixin, BaseEstimator):
 
     # ---- learning ----------------------------------------------------------------------------------------
 
-    def fit(self, graph: Any, y: None = None, *, x: Any = None) -> TopoTER:
+    def fit(self, graph: Any, y: None = None, *, x: Any = None, callbacks: Any = None) -> TopoTER:
         """Pre-train on a graph: PyG `Data`, NetworkX, SciPy sparse or pandas edges (features by `x=`).
 
         At level "graph": on a list of such graphs, each with features of its own, or all without.
-        """
-        state, batches = self.start(read_at_level(self.level, graph, x))
-        _note(self.cleaning_)
-        pretrain(state, batches, self.settings(), on_epoch=self.on_epoch)
-        return self.finish(state)
 
-    def fit_snapshots(self, snapshots: Sequence[Any], *, x: Any = None) -> TopoTER:
+        `callbacks`: functions of an `EpochRecord`, or `topoter.training.Callback`s: progress, saving, stopping.
+        """
+        data = read_at_level(self.level, graph, x)
+        return self._train(*self._start(data), callbacks)
+
+    def fit_snapshots(self, snapshots: Sequence[Any], *, x: Any = None, callbacks: Any = None) -> TopoTER:
         """Pre-train on what happened to a graph between one time and the next, two snapshots at least.
 
         Args:
-            snapshots: the edges at each time, edge_index [2, E_t], over the same nodes.
-            x: features [N, C], the same at all times; without them every node gets the number 1, as in the paper.
+            snapshots: the edges at each time, in order: PyG's edge_index, SciPy sparse or pandas, over the same nodes.
+            x: node features [N, C], the same at all times; without them every node gets the number 1, as in the paper.
         """
-        state, batches = self.start_snapshots(snapshots, x)
-        _note(self.cleaning_)
-        pretrain(state, batches, self.settings(), on_epoch=self.on_epoch)
-        return self.finish(state)
-
-    def start_snapshots(self, snapshots: Sequence[Any], x: Any = None) -> tuple[TrainingState, list[TransitionBatch]]:
-        """As `start`, for a graph that was seen at several times."""
         graphs = aligned(snapshots, x)
-        state, _ = self.start(graphs[0])
+        state, _ = self._start(graphs[0])
         batches, cleanings = zip(*(self._batch(graph) for graph in graphs))
         self.cleaning_ = Cleaning(*map(sum, zip(*map(astuple, cleanings))))  # over all times
         self.num_edges_ = sum(adjacency.num_edges for _, adjacency in batches)
-        return state, transitions(batches)
+        state.fingerprint = fingerprint(self._plain_parameters(), graphs)
+        return self._train(state, transitions(batches), callbacks)
 
-    def start(self, data: Data | list[Data]) -> tuple[TrainingState, Iterable[Batch]]:
-        """A new training state and what to train on; `fit` is start, `pretrain`, `finish`."""
-        settings = self.settings()
-        settings.check()
-        generator = torch.Generator().manual_seed(whole_number("random_state", self.random_state, 0))
+    def fit_transitions(self, x: torch.Tensor, observed: Sequence[Any], *, callbacks: Any = None) -> TopoTER:
+        """Pre-train on `Transition`s, for those who choose themselves which pairs may be looked at."""
+        from torch_geometric.data import Data
+
+        state, batches = self._start(Data(x=x, edge_index=observed[0].before.edge_index))
+        features = next(iter(batches))[0]
+        seen = [graph for transition in observed for graph in (transition.before, transition.after)]
+        graphs = [Data(x=x, edge_index=graph.edge_index, edge_weight=graph.edge_weight) for graph in seen]
+        state.fingerprint = fingerprint(self._plain_parameters(), graphs)
+        return self._train(state, [(features, transition) for transition in observed], callbacks)
+
+    def _start(self, data: Data | list[Data]) -> tuple[TrainingState, Iterable[Any]]:
+        """A new training state, and the batches (x, graph) to train on."""
+        parameters = self.effective_params()
+        self._check(parameters)
+        self.random_state_ = self._seed()
+        generator = torch.Generator().manual_seed(self.random_state_)
+        device = usable_device(self.device)
         batches: Iterable[Batch]
         if isinstance(data, list):
-            if self.pooling not in POOLINGS:
-                raise unknown_name("pooling", self.pooling, POOLINGS)
-            batch_size, device = whole_number("batch_size", self.batch_size, 1), usable_device(self.device)
+            batch_size = whole_number("batch_size", self.batch_size, 1)
             self._remember_features(data[0])
-            graphs, self.cleaning_ = GraphSet.from_graphs(data, self.feature_scaling)
-            check_transformable(graphs.adjacency, settings.perturbation_rate)
+            graphs, self.cleaning_ = GraphSet.from_graphs(data, parameters["feature_scaling"])
+            check_transformable(graphs.adjacency, parameters["perturbation_rate"])
             batches = ShuffledBatches(graphs, batch_size, generator, device)
             batch = graphs.example(batch_size, device)
             whole = graphs.adjacency
@@ -178,89 +210,150 @@ class TopoTER(TransformerMixin, BaseEstimator):
             batch, self.cleaning_ = self._batch(data)
             batches, whole = [batch], batch[1]
         self.num_nodes_, self.num_edges_ = whole.num_nodes, whole.num_edges
-        model = build_model(self.get_params(deep=False), self.n_features_in_, generator, batch)
-        model = model.to(usable_device(self.device))
-        return TrainingState.start(model, settings, generator), batches
+        model = build_model(parameters, self.n_features_in_, generator, batch).to(device)
+        state = TrainingState.start(model, _settings(parameters), {"generator": generator})
+        state.fingerprint = fingerprint(self._plain_parameters(), data if isinstance(data, list) else [data])
+        return state, batches
 
-    def finish(self, state: TrainingState) -> TopoTER:
-        """Take over a trained state."""
-        self.model_ = state.model
+    def _train(self, state: TrainingState, batches: Iterable[Any], callbacks: Any) -> TopoTER:
+        _note(self.cleaning_)
+        parameters = self.effective_params()
+        generator = state.streams["generator"]
+        assert isinstance(generator, torch.Generator)
+        drawn = Transformed(batches, generator, parameters["perturbation_rate"], self.sampler)
+        train(state, drawn, [*as_callbacks(self.on_epoch), *as_callbacks(callbacks)])
+        assert isinstance(state.module, TopoTERModel)
+        self.model_ = state.module
         self.history_ = state.history
         return self
 
+    def effective_params(self) -> dict[str, Any]:
+        """The parameters that `fit` uses: those given, and the level's own where one is None."""
+        if self.level not in LEVELS:
+            raise unknown_name("level", self.level, LEVELS)
+        given = self.get_params(deep=False)
+        return {name: LEVELS[self.level].get(name) if value is None else value for name, value in given.items()}
+
     def check_parameters(self) -> None:
         """Raise where a parameter is wrong whatever the graph: `fit` would find out only after reading it."""
-        self.settings().check()
+        parameters = self.effective_params()
+        self._check(parameters)
         usable_device(self.device)
-        if isinstance(self.encoder, str):
-            build_model(self.get_params(deep=False), 1, torch.Generator())
+        if parameters["encoder"] in ENCODERS:
+            build_model(parameters, 1, torch.Generator())
 
-    def settings(self) -> TrainingSettings:
-        """Those of the parameters that the training loop knows."""
-        return TrainingSettings(**{field.name: getattr(self, field.name) for field in fields(TrainingSettings)})
+    def _check(self, parameters: dict[str, Any]) -> None:
+        check_sampling(parameters["perturbation_rate"], self.sampler)
+        _settings(parameters).check()
+        named_terms(self.objective)
+        encoder = parameters["encoder"]
+        if not isinstance(encoder, (str, nn.Module)):
+            raise invalid_parameter("encoder", "TopoTER", "a name or a torch module", encoder)
+        if isinstance(encoder, str) and ":" not in encoder and encoder not in ENCODERS:
+            raise unknown_name("encoder", encoder, [*ENCODERS, "package.module:Class"])
+        if self.pooling not in POOLINGS:
+            raise unknown_name("pooling", self.pooling, POOLINGS)
+
+    def _seed(self) -> int:
+        if self.random_state is None or isinstance(self.random_state, np.random.RandomState):
+            return int(check_random_state(self.random_state).randint(2**31 - 1))
+        return whole_number("random_state", self.random_state, 0)
 
     # ---- embedding ---------------------------------------------------------------------------------------
 
-    def transform(self, graph: Any, *, x: Any = None) -> np.ndarray:
+    def transform(self, graph: Any, *, x: Any = None) -> Any:
         """Embeddings [N, F] of any graph with the same features: other nodes and edges are welcome.
 
         At level "graph": one row for each graph of a list, [G, F].
         """
         if not hasattr(self, "model_"):
-            raise UsageError("This TopoTER is not fitted yet: call fit(graph) first, or load a saved one.")
+            raise NotFitted("This TopoTER is not fitted yet: call fit(graph) first, or load a saved one.")
         data = read_at_level(self.level, graph, x)
         known = getattr(self, "feature_names_in_", None)
+        scaling = self.effective_params()["feature_scaling"]
         if isinstance(data, list):
             matched = [match_features(item, known, self.n_features_in_) for item in data]
-            graphs, cleaning = GraphSet.from_graphs(matched, self.feature_scaling)
+            graphs, cleaning = GraphSet.from_graphs(matched, scaling)
             self._note_new(cleaning)
             batch_size = whole_number("batch_size", self.batch_size, 1)
-            device = usable_device(self.device)
-            pooled: np.ndarray = graphs.embed(self.model_.embed, batch_size, self.pooling, device).numpy()
-            return pooled
+            pooled = graphs.embed(self.model_.embed, batch_size, self.pooling, usable_device(self.device))
+            return as_configured(self, pooled.numpy(), None)
         (features, adjacency), cleaning = self._batch(match_features(data, known, self.n_features_in_))
         self._note_new(cleaning)
         embedding: np.ndarray = self.model_.embed(features, adjacency).cpu().numpy()
-        return embedding
+        return as_configured(self, embedding, data.get("node_ids"))
 
-    def fit_transform(self, graph: Any, y: None = None, *, x: Any = None) -> np.ndarray:
+    def fit_transform(self, graph: Any, y: None = None, *, x: Any = None, callbacks: Any = None) -> Any:
         """Pre-train on a graph and return its embeddings [N, F], or on a list of graphs and return theirs [G, F]."""
-        return self.fit(graph, x=x).transform(graph, x=x)
+        return self.fit(graph, x=x, callbacks=callbacks).transform(graph, x=x)
+
+    set_output = set_output
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """z0, z1, ...: the columns of the embedding, as files name them."""
+        if not hasattr(self, "model_"):
+            raise NotFitted("This TopoTER is not fitted yet: the width of its embedding is not known.")
+        return np.array([f"z{column}" for column in range(self.model_.encoder.out_channels)], dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
 
     # ---- saving ------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to one file (safetensors with a JSON header)."""
+        """Write the fitted model to one file (safetensors with a JSON header).
+
+        An encoder of your own is kept as the import path of its class and its arguments, never as code.
+        """
         if not hasattr(self, "model_"):
-            raise UsageError("This TopoTER is not fitted yet: there is nothing to save.")
-        if not isinstance(self.encoder, str):
+            raise NotFitted("This TopoTER is not fitted yet: there is nothing to save.")
+        parameters = self._plain_parameters()
+        if not isinstance(parameters["encoder"], str):
+            assert isinstance(self.model_.encoder, ModuleEncoder)
+            described = describe_module(self.model_.encoder.module, self.n_features_in_)
+            parameters["encoder"], parameters["encoder_parameters"] = described
+        elif not is_plain_value(parameters["encoder_parameters"]):
             raise UsageError(
-                "A model with an encoder of your own cannot be saved to a .topoter file, which holds no code: "
-                "save model.model_.state_dict() instead."
+                "A model whose encoder_parameters are not plain numbers, names and lists of them cannot be saved. "
+                f"Got {parameters['encoder_parameters']!r}."
             )
+        tensors = self.model_.state_dict()
+        # Code of the user's own is not kept: embedding does not need it. A model that was loaded has none.
+        if not is_plain(self.objective) or not self.model_.objectives:
+            parameters["objective"] = None
+            tensors = {name: tensor for name, tensor in tensors.items() if name.startswith("encoder.")}
         content = {
-            "parameters": self._plain_parameters(),
+            "parameters": parameters,
             "num_features": self.n_features_in_,
+            "out_channels": self.model_.encoder.out_channels,
             "feature_names": list(getattr(self, "feature_names_in_", [])) or None,
-            "history": [[r.epoch, r.loss, r.prior_entropy, list(r.accuracy)] for r in self.history_],
+            "history": [[record.epoch, record.loss, record.metrics] for record in self.history_],
         }
-        save_checkpoint(path, "model", self.model_.state_dict(), content)
+        save_checkpoint(path, "model", tensors, content)
 
     @classmethod
-    def load(cls, path: str | Path, device: str = "cpu") -> TopoTER:
-        """Read a model that `save` wrote."""
+    def load(cls, path: str | Path, device: str = "cpu", *, trust_encoder: bool = False) -> TopoTER:
+        """Read a model that `save` wrote, also those of version 0.1.
+
+        `trust_encoder`: import the encoder's class even from a module that was not imported yet.
+        """
         tensors, content = load_checkpoint(path, "model")
         try:
-            estimator = cls(**{**content["parameters"], "device": device})
+            given = dict(content["parameters"])
+            objective = given.pop("objective")
+            estimator = cls(**given, objective=objective or "paper", device=device)
             estimator.n_features_in_ = int(content["num_features"])
-            names = content["feature_names"]
-            history = [EpochRecord(e, loss, prior, tuple(a)) for e, loss, prior, a in content["history"]]
+            names, out_channels = content["feature_names"], content["out_channels"]
+            history = [EpochRecord(epoch, loss, dict(metrics)) for epoch, loss, metrics in content["history"]]
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path} does not describe a model completely ({error}). Fit the model again.") from error
         if names is not None:
             estimator.feature_names_in_ = np.array(names, dtype=object)
+        parameters = estimator.effective_params() | {"objective": objective}
         generator = torch.Generator().manual_seed(0)  # what it draws is put over by the saved weights
-        model = build_model(estimator.get_params(deep=False), estimator.n_features_in_, generator)
+        model = build_model(
+            parameters, estimator.n_features_in_, generator, out_channels=out_channels, trusted=trust_encoder
+        )
         load_weights(model, tensors, path)
         estimator.model_ = model.to(usable_device(device))
         estimator.history_ = history
@@ -270,16 +363,25 @@ class TopoTER(TransformerMixin, BaseEstimator):
         """What a resumed training must agree on: the parameters and the graph or graphs."""
         return fingerprint(self._plain_parameters(), data if isinstance(data, list) else [data])
 
+    def is_reproducible(self) -> bool:
+        """Whether parameters and graph alone decide what is learned: a seed, and no code of the user's own."""
+        seeded = not (self.random_state is None or isinstance(self.random_state, np.random.RandomState))
+        return seeded and isinstance(self.effective_params()["encoder"], str) and is_plain(self.objective)
+
     # ---- pieces ------------------------------------------------------------------------------------------
 
     def _plain_parameters(self) -> dict[str, Any]:
-        skipped = {"on_epoch", "device"}
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in skipped}
+        """The parameters that make a difference to the result, the seed as it was drawn."""
+        parameters = self.effective_params()
+        parameters["random_state"] = getattr(self, "random_state_", self.random_state)
+        for name in ("on_epoch", "device"):
+            del parameters[name]
         return {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
 
     def _batch(self, data: Data) -> tuple[Batch, Cleaning]:
-        dense = not isinstance(self.encoder, str)
-        return whole_graph(data, self.feature_scaling, usable_device(self.device), dense=dense)
+        parameters = self.effective_params()
+        dense = parameters["encoder"] not in ENCODERS
+        return whole_graph(data, parameters["feature_scaling"], usable_device(self.device), dense=dense)
 
     def _note_new(self, cleaning: Cleaning) -> None:
         """Note what had to be changed, unless it is what `fit` has told already."""
@@ -293,6 +395,47 @@ class TopoTER(TransformerMixin, BaseEstimator):
             self.feature_names_in_ = np.array(list(names), dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+
+def build_model(
+    parameters: Mapping[str, Any],
+    in_channels: int,
+    generator: torch.Generator,
+    batch: Batch | None = None,
+    *,
+    out_channels: int = 0,
+    trusted: bool = True,
+) -> TopoTERModel:
+    """Encoder and objectives by the parameters of `TopoTER`; every random number comes from the generator.
+
+    Args:
+        batch: an example of what will be encoded: an encoder of the user's own needs it for its width, init="spread"
+            for its thresholds. Without it the width is `out_channels`.
+        trusted: whether a class may be imported that this process has not imported yet.
+    """
+    chosen, extra = parameters["encoder"], parameters["encoder_parameters"]
+    encoder: Encoder
+    if isinstance(chosen, str) and ":" not in chosen:
+        encoder = build_encoder(chosen, in_channels, parameters, extra)
+        encoder.initialize(parameters["init"], generator, parameters["init_gain"])
+        if parameters["init"] == "spread" and batch is not None:
+            encoder.to(batch[1].device).spread_thresholds(*batch, generator)
+    else:
+        module = chosen
+        if isinstance(chosen, str):
+            seed = int(torch.randint(1 << 31, (), generator=generator))
+            module = build_module(chosen, extra or {}, in_channels=in_channels, seed=seed, trusted=trusted)
+        encoder = ModuleEncoder.around(module, *batch) if batch else ModuleEncoder(module, out_channels)
+    if parameters["objective"] is None:  # a model that is there to embed: what it was trained by is not known
+        return TopoTERModel(encoder, {})
+    objectives = build_objectives(parameters["objective"], encoder.out_channels, parameters, generator)
+    return TopoTERModel(encoder, objectives)
+
+
+def _settings(parameters: Mapping[str, Any]) -> TrainingSettings:
+    """Those of the parameters that the training loop knows."""
+    names = [item.name for item in fields(TrainingSettings) if item.name in parameters]
+    return TrainingSettings(**{name: parameters[name] for name in names})
 
 
 def _note(cleaning: Cleaning) -> None:

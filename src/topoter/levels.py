@@ -1,12 +1,12 @@
-"""The two levels of embedding, nodes and whole graphs: the parameters each starts from, and what each reads."""
+"""The two levels of embedding, nodes and whole graphs: what each takes where nothing is said, and what each reads."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from topoter.errors import UsageError, unknown_name
-from topoter.graph_sets import read_graph_set
 from topoter.graphs import as_data
+from topoter.structure.graph_sets import read_graph_set
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

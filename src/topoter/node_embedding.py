@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_memory
 
 from topoter.errors import DataError, UsageError
-from topoter.estimator import TopoTER
+from topoter.estimator import NotFitted, TopoTER
 from topoter.graphs import as_data
 
 if TYPE_CHECKING:
@@ -52,21 +52,28 @@ class NodeEmbedding(TransformerMixin, BaseEstimator):
             raise UsageError("NodeEmbedding needs the graph its nodes belong to: NodeEmbedding(graph).")
         data = as_data(self.graph, self.x)
         model = TopoTER() if self.model is None else clone(self.model)
+        model.set_output(transform="default")
         _numbers(nodes, int(data.num_nodes))
-        if isinstance(model.encoder, str):
+        if model.is_reproducible():
             memory = os.fspath(self.memory) if isinstance(self.memory, os.PathLike) else self.memory
             train = check_memory(memory).cache(_train, ignore=["model", "data"])
             self.embedding_ = train(model.fingerprint(data), model, data)
-        else:  # a module of the user's own: what it would train to cannot be told from its parameters
+        else:  # what it would train to cannot be told from its parameters
             self.embedding_ = model.fit_transform(data)
         return self
 
     def transform(self, nodes: npt.ArrayLike) -> np.ndarray:
         """The embeddings [n, F] of the nodes with these numbers, [n] or [n, 1]."""
         if not hasattr(self, "embedding_"):
-            raise UsageError("This NodeEmbedding is not fitted yet: call fit(nodes) first.")
+            raise NotFitted("This NodeEmbedding is not fitted yet: call fit(nodes) first.")
         rows: np.ndarray = self.embedding_[_numbers(nodes, len(self.embedding_))]
         return rows
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """z0, z1, ...: the columns of the embedding, as files name them."""
+        if not hasattr(self, "embedding_"):
+            raise NotFitted("This NodeEmbedding is not fitted yet: the width of its embedding is not known.")
+        return np.array([f"z{column}" for column in range(self.embedding_.shape[1])], dtype=object)
 
 
 def _train(fingerprint: str, model: TopoTER, data: Data) -> np.ndarray:

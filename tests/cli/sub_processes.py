@@ -40,6 +40,10 @@ def fails(code: int, *arguments: object, cwd: Path | None = None, **environment:
     return lines[0]
 
 
+# As a shell script starts what goes on in the background: deaf to Ctrl-C.
+DEAF = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+
+
 def stopped_fit(arguments: list[str], out: Path, stop: signal.Signals, cwd: Path | None = None) -> tuple[int, str]:
     """Start a fit, stop it as soon as its state for --resume is kept; its exit code and what it said."""
     state = out.with_name(out.name + ".resume")

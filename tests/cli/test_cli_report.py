@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-from topoter.cli import report
-from topoter.datasets import block_model
 
 OURS = Path(__file__).parents[2] / "results"
 
@@ -36,10 +32,12 @@ def fails(code: int, *arguments: object, cwd: Path) -> str:
 @pytest.fixture
 def few(tmp_path: Path) -> Path:
     """The runs of two methods on Cora: a part of the results of this repository."""
-    source, target = OURS / "node-classification" / "cora", tmp_path / "few" / "node-classification" / "cora"
-    target.mkdir(parents=True)
-    for path in [*source.glob("topoter.best.*"), *source.glob("propagated.*")]:
-        shutil.copy(path, target)
+    (tmp_path / "few").mkdir()
+    lines = (OURS / "node-classification.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = ('"cora","method":"topoter","recipe":"best"', '"cora","method":"propagated",')
+    chosen = [line for line in lines if any(row in line for row in kept)]
+    assert chosen
+    (tmp_path / "few" / "node-classification.jsonl").write_text("".join(chosen), encoding="utf-8")
     return tmp_path / "few"
 
 
@@ -58,36 +56,42 @@ def test_all_results_as_markdown_and_for_machines(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     said = json.loads(result.stdout)
     assert said["report"] == "RESULTS.md"
-    assert set(said["standing"]) == {"better", "within one deviation", "worse", "not run"}
+    assert set(said["standing"]) == {
+        "better",
+        "better, but not by training",
+        "within one deviation",
+        "worse",
+        "not run",
+    }
     text = (tmp_path / "RESULTS.md").read_text(encoding="utf-8")
     assert "do not edit" in text.splitlines()[2]
     assert "## Node classification" in text
     assert f"{said['standing']['worse']} worse" in text
 
 
-def test_no_maps_trains_nothing(few: Path) -> None:
-    result = topoter("few", "-o", "r.html", "--no-maps", "--quiet", cwd=few.parent)
-    assert result.returncode == 0, result.stderr
-    assert result.stderr == ""
-    assert "no map of cora yet" in (few.parent / "r.html").read_text(encoding="utf-8")
-    assert not (few / "maps").exists()
-
-
-def test_a_map_that_is_missing_is_made_once(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = block_model(num_nodes=60, num_blocks=3, mean_degree=6.0, num_features=20, seed=0)
-    monkeypatch.setattr("topoter.datasets.load", lambda name, data_root: data)
-    report.run(few, few.parent / "r.html", quiet=True)
-    made = (few / "maps" / "cora.json").stat().st_mtime_ns
-    report.run(few, few.parent / "r.html", quiet=True)
-    assert (few / "maps" / "cora.json").stat().st_mtime_ns == made, "a map that is there is not made again"
-    assert "after training" in (few.parent / "r.html").read_text(encoding="utf-8")
+def test_the_map_is_left_out_if_asked_for_and_said_if_missing(few: Path) -> None:
+    for options, said in (((), True), (("--no-maps",), False)):
+        result = topoter("few", "-o", "r.html", "--quiet", *options, cwd=few.parent)
+        assert result.returncode == 0, result.stderr
+        assert result.stderr == ""
+        assert ("no map of cora yet" in (few.parent / "r.html").read_text(encoding="utf-8")) is said
+    assert [path.name for path in few.iterdir()] == ["node-classification.jsonl"]  # a report writes nothing beside
 
 
 def test_errors_are_one_line(tmp_path: Path, few: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert "There are no runs in empty. Make some: topoter reproduce" in fails(1, "empty", cwd=tmp_path)
     assert "--out must end in .html or .md. Got r.pdf instead" in fails(2, "few", "-o", "r.pdf", cwd=tmp_path)
-    path = next((few / "node-classification" / "cora").glob("topoter.best.*"))
-    path.write_text("{")
-    assert f"{path.name} is damaged" in fails(1, "few", "--no-maps", cwd=tmp_path)
+    with (few / "node-classification.jsonl").open("a") as file:
+        file.write("{\n")
+    assert "node-classification.jsonl, line " in fails(1, "few", cwd=tmp_path)
     assert not (tmp_path / "report.html").exists()
+
+
+def test_the_committed_results_are_current(tmp_path: Path) -> None:
+    result = topoter("results", "-o", tmp_path / "RESULTS.md", "-q", cwd=OURS.parent)
+    assert result.returncode == 0, result.stderr
+    made, committed = (
+        path.read_text(encoding="utf-8") for path in (tmp_path / "RESULTS.md", OURS.parent / "RESULTS.md")
+    )
+    assert made == committed, "make it again: topoter report results -o RESULTS.md"

@@ -16,6 +16,7 @@ from torch_geometric import datasets as pyg
 
 from topoter.datasets import load, load_graphs, load_snapshots
 from topoter.datasets.download import download
+from topoter.datasets.tu import TU
 from topoter.errors import DataError
 
 Serve = Callable[[Path], str]  # a folder to its address
@@ -148,6 +149,6 @@ def test_tu_zip_is_downloaded(empty_cache: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(pyg.TUDataset, "url", serve(tmp_path / "served"))
     # PyG keeps the zip for a moment in its own home folder.
     monkeypatch.setattr("torch_geometric.get_home_dir", lambda: str(tmp_path / "pyg"))
-    download("tu", "TINY", empty_cache)
+    download(TU("TINY"), empty_cache)
     assert len(load_graphs("tiny")) == 2
     assert [path.name for path in empty_cache.iterdir()] == ["tu"]

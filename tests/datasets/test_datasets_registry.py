@@ -6,7 +6,7 @@ import pytest
 
 from topoter import errors
 from topoter.datasets import available, dataset_kind, files, known_as, load, load_graphs, load_snapshots
-from topoter.datasets.registry import REGISTRY
+from topoter.datasets.base import REGISTRY
 from topoter.errors import DataError, UsageError
 
 
@@ -84,7 +84,7 @@ def test_every_known_checksum_is_of_a_registered_dataset_and_right(real_data: Pa
     known = set(files.known_checksums())
     for dataset in REGISTRY.values():
         if dataset.family in ("planetoid", "temporal"):
-            assert set(dataset.file_sets[0]) <= known
+            assert set(dataset.file_sets()[0]) <= known
 
 
 @pytest.mark.parametrize("by_variable", [False, True])
@@ -107,7 +107,7 @@ def test_argument_beats_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def test_root_that_lacks_files_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     downloads: list[object] = []
-    monkeypatch.setattr("topoter.datasets.loading.download", lambda *call: downloads.append(call))
+    monkeypatch.setattr("topoter.datasets.base.download", lambda *call: downloads.append(call))
     raw = tmp_path / "planetoid" / "CiteSeer" / "raw"
     raw.mkdir(parents=True)
     (raw / "ind.citeseer.x").touch()

@@ -1,22 +1,21 @@
-"""The experiments on links and equivariance: every recipe runs, rows are named, the figure is whole."""
+"""The experiments on links and equivariance: every recipe runs, rows are named, the picture is whole."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import pytest
 import torch
 
-from topoter.adjacency import Adjacency
 from topoter.datasets import Snapshots, block_model
 from topoter.experiments import EXPERIMENTS, TASKS, experiment
 from topoter.experiments.equivariance import Observed
-from topoter.experiments.outputs import draw_figures
 from topoter.experiments.recipes import all_recipes, load_recipe, methods_of
-from topoter.experiments.runs import Run, execute
-from topoter.experiments.tables import cells, markdown
-from topoter.tasks import link_prediction, temporal_links
+from topoter.experiments.runner import execute
+from topoter.experiments.runs import Run
+from topoter.methods import methods_of as methods_for
+from topoter.report.experiments import rows_of, tables_of
+from topoter.structure.adjacency import Adjacency
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 NAMES = ("link-prediction", "temporal-links", "equivariance")
@@ -47,19 +46,18 @@ def test_every_recipe_runs_two_epochs(data, which):
     chosen = experiment(which[0])
     recipe = small(load_recipe(*which))
     for protocol in chosen.protocols:
-        stored = json.loads(json.dumps(execute(chosen, Run(recipe, protocol, 0), data[which[0]])))
-        assert set(chosen.metrics) <= set(chosen.scores(stored["result"]))
+        record = execute(chosen, Run(recipe, protocol, 0), data[which[0]]).record
+        assert set(chosen.metrics) <= set(record.scores)
         if "epochs" in recipe.parameters and not recipe.method.endswith("frozen"):
-            assert stored["result"]["epochs"] == 2
+            assert record.details["epochs"] == 2
 
 
 def test_tasks_and_methods_are_complete():
     assert TASKS["link"] in EXPERIMENTS
     assert TASKS["temporal"] in EXPERIMENTS
-    assert set(methods_of("link-prediction")) == set(link_prediction.METHODS)
-    assert set(methods_of("temporal-links")) == set(temporal_links.METHODS)
-    for name, methods in (("link-prediction", link_prediction.METHODS), ("temporal-links", temporal_links.METHODS)):
-        assert {row.method for row in experiment(name).rows} == set(methods)
+    for name, task in (("link-prediction", "link"), ("temporal-links", "temporal")):
+        assert set(methods_of(name)) == set(methods_for(task))
+        assert {row.method for row in experiment(name).rows} == set(methods_for(task))
 
 
 def test_the_papers_settings_to_the_letter():
@@ -110,13 +108,12 @@ def test_the_decoder_stands_beside_every_number(data):
     runs = [
         Run(small(load_recipe("link-prediction", "gae", "cora", name)), "validation", 0) for name in ("paper", "best")
     ]
-    found = cells(chosen, [(run, execute(chosen, run, data["link-prediction"])) for run in runs])
-    header, _, first, second = markdown(found, chosen.metrics, 1).strip().splitlines()
-    assert header == "| method | cora AUC, ours | cora AUC, paper | cora AP, ours | cora AP, paper |"
-    assert first.startswith("| gae (paper, inner product) |")
-    assert second.startswith("| gae (best, hadamard) |")
-    assert "| 91.0 ± 0.0 |" in first
-    content = found[1].as_dict()
+    records = [execute(chosen, run, data["link-prediction"]).record for run in runs]
+    (table,) = tables_of(chosen, records, 1)
+    assert list(table.columns) == ["method", "AUC, ours", "AUC, paper", "AP, ours", "AP, paper"]
+    assert [row[0].text for row in table.cells] == ["gae (paper, inner product)", "gae (best, hadamard)"]
+    assert table.cells[0][2].text == "91.0 ± 0.0"
+    content = rows_of(chosen, records)[1]
     assert (content["metric"], content["decoder"]) == ("AUC", "hadamard")
     assert {"mean", "std", "ap_mean", "ap_std", "val_mean"} <= set(content)
 
@@ -131,24 +128,21 @@ def test_two_snapshots_have_no_next_one():
     }
 
 
-def test_the_figure_has_four_panels_on_one_scale_and_its_numbers(data, tmp_path):
+def test_the_picture_has_four_panels_that_agree_of_the_first_seed(data):
     chosen = experiment("equivariance")
     recipe = small(load_recipe("equivariance", "topoter", "sparrow-social"))
-    stored = [execute(chosen, Run(recipe, "validation", seed), data["equivariance"]) for seed in range(2)]
-    (path,) = draw_figures(chosen, stored, tmp_path)
-    page = path.read_text(encoding="utf-8")
-    for name in ("H(t-1)", "H(t)", "dH^ of the estimated dA^", "H(t-1) + dH^", "keep connected"):
-        assert name in page
-    assert f"{stored[0]['result']['error']:.3f}" in page
-    panels = torch.tensor(stored[0]["result"]["panels"])
+    first, second = (execute(chosen, Run(recipe, "validation", seed), data["equivariance"]).record for seed in range(2))
+    panels = torch.tensor(first.details["panels"])
     assert panels.shape[0] == 4
     torch.testing.assert_close(panels[0] + panels[2], panels[3], atol=2e-4, rtol=0)
-    assert sum(map(sum, stored[0]["result"]["confusion"])) == 40 * 39 // 2
+    assert second.details["panels"] == []
+    assert first.scores["error"] == [100 * first.details["error"]]
+    assert sum(map(sum, first.details["confusion"])) == 40 * 39 // 2
 
 
 def test_a_single_graph_is_transformed_at_random():
     graph = block_model(50, 2, 5.0, 6, seed=0)
     observed = Observed([Adjacency.from_edge_index(graph.edge_index, 50)[0]], graph.x)
     recipe = small(load_recipe("equivariance", "topoter", "cora"))
-    stored = execute(experiment("equivariance"), Run(recipe, "validation", 0), observed)
-    assert stored["result"]["transformation"].startswith("random, r = 0.7")
+    record = execute(experiment("equivariance"), Run(recipe, "validation", 0), observed).record
+    assert record.details["transformation"].startswith("random, r = 0.7")

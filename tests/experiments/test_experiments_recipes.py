@@ -1,10 +1,8 @@
-"""Every recipe loads, fits its method and runs; a stored run is taken over, a changed one is not."""
+"""Every recipe loads, fits its method and runs; a run in the store is found, a changed one is not."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -14,15 +12,18 @@ import pytest
 
 from topoter import TopoTER
 from topoter.datasets import block_model, load_graphs, random_split
-from topoter.errors import DataError, UsageError
+from topoter.errors import UsageError
 from topoter.experiments import EXPERIMENTS, experiment, recipes
 from topoter.experiments.graph_classification import EXPERIMENT as GRAPH_EXPERIMENT
 from topoter.experiments.node_classification import EXPERIMENT
 from topoter.experiments.recipes import all_recipes, load_recipe, methods_of
-from topoter.experiments.runs import Run, execute, load_run, peak_mb, save_run
+from topoter.experiments.runner import execute
+from topoter.experiments.runs import Run, peak_mb
+from topoter.experiments.search import Trial
 from topoter.experiments.sizes import model_sizes
-from topoter.experiments.tables import cells, markdown
-from topoter.tasks import graph_classification, node_classification
+from topoter.experiments.store import Store, read_lines
+from topoter.methods import methods_of as methods_for
+from topoter.report.experiments import tables_of
 
 # The paper's tables, mean and deviation, for the methods that are built; one row per method, columns as printed.
 PUBLISHED = {
@@ -106,8 +107,8 @@ def test_every_published_number_has_a_recipe_that_states_it(name):
 
 
 def test_every_method_has_recipes_for_the_papers_datasets():
-    assert set(methods_of("node-classification")) == set(node_classification.METHODS)
-    for method in node_classification.METHODS:
+    assert set(methods_of("node-classification")) == set(methods_for("node"))
+    for method in methods_for("node"):
         found = {dataset for _, name, dataset, _ in NODE_RECIPES if name == method}
         borrows_all = method in ("propagated", "random-init")  # TopoTER's own parameters, and nothing published
         assert found == {"default"} | (set() if borrows_all else {"cora", "citeseer", "pubmed"})
@@ -116,22 +117,22 @@ def test_every_method_has_recipes_for_the_papers_datasets():
 @pytest.mark.parametrize("which", NODE_RECIPES, ids=lambda which: "-".join(which[1:]))
 def test_every_recipe_runs_two_epochs(graph, which):
     recipe = two_epochs(load_recipe(*which))
-    stored = execute(EXPERIMENT, Run(recipe, "validation", 0), graph)
-    assert 0 <= stored["result"]["test"] <= 100
+    record = execute(EXPERIMENT, Run(recipe, "validation", 0), graph).record
+    assert 0 <= record.scores["accuracy"][0] <= 100
     if "epochs" in recipe.parameters:
-        assert stored["result"]["epochs"] == 2
+        assert record.details["epochs"] == 2
 
 
 def test_the_default_recipe_is_the_estimators_default():
-    defaults = TopoTER().get_params()
+    defaults = TopoTER().effective_params()
     for name, value in load_recipe("node-classification", "topoter", "default").parameters.items():
         assert defaults[name] == value, name
 
 
 def test_every_graph_method_has_a_recipe_for_every_dataset_and_the_papers_value_where_there_is_one():
-    assert set(methods_of("graph-classification")) == set(graph_classification.METHODS)
+    assert set(methods_of("graph-classification")) == set(methods_for("graph"))
     for dataset in GRAPH_EXPERIMENT.datasets:
-        for method in graph_classification.METHODS:
+        for method in methods_for("graph"):
             recipe = load_recipe("graph-classification", method, dataset)
             assert (recipe.paper is not None) == (method in ("topoter", "infograph", "wl")), (method, dataset)
     assert load_recipe("graph-classification", "topoter", "mutag", "paper").paper == {"mean": 89.25, "std": 0.81}
@@ -150,16 +151,15 @@ def test_every_graph_recipe_runs_two_epochs(graphs, which):
     recipe = two_epochs(load_recipe(*which))
     seen = []
     run = Run(recipe, "validation", 0)
-    stored = execute(GRAPH_EXPERIMENT, run, graphs, lambda *step: seen.append(step[:2]))
-    assert 0 <= stored["result"]["test"] <= 100
+    made = execute(GRAPH_EXPERIMENT, run, graphs, lambda *step: seen.append(step[:2]))
+    assert 0 <= made.record.scores["accuracy"][0] <= 100
     epochs = 2 if "epochs" in recipe.parameters else 0
     assert seen == [(step, epochs + 10) for step in range(1, epochs + 11)]  # epochs, then folds
-    assert json.loads(json.dumps(stored))["losses"] == stored["losses"]
-    assert len(stored["losses"]) == epochs
+    assert len(made.losses) == epochs
 
 
 def test_the_default_graph_recipe_is_the_estimators_default():
-    defaults = TopoTER(level="graph").get_params()
+    defaults = TopoTER(level="graph").effective_params()
     for name, value in load_recipe("graph-classification", "topoter", "default").parameters.items():
         assert defaults[name] == value, name
 
@@ -202,19 +202,23 @@ def test_unknown_names_are_told_with_the_nearest():
         load_recipe("node-classification", "topoter", "cora", "bestt")
 
 
-def test_a_run_on_disk_is_taken_over_unless_its_parameters_changed(graph, tmp_path):
+def test_a_method_of_ones_own_has_an_empty_recipe():
+    recipe = load_recipe("node-classification", "my_module:MyMethod", "cora")
+    assert (recipe.name, recipe.parameters, recipe.paper) == ("own", {}, None)
+    with pytest.raises(UsageError, match="a method of your own has none"):
+        load_recipe("node-classification", "my_module:MyMethod", "cora", "best")
+
+
+def test_a_run_in_the_store_is_found_unless_its_parameters_changed(graph, tmp_path):
     run = Run(load_recipe("node-classification", "propagated", "cora"), "validation", 0)
-    assert load_run(run, tmp_path) is None
-    save_run(run, execute(EXPERIMENT, run, graph), tmp_path)
-    stored = load_run(run, tmp_path)
-    assert stored is not None
-    assert stored["versions"]["topoter"]
-    assert stored["seconds"] > 0
+    store = Store.read(tmp_path)
+    assert store.find(run) is None
+    store.add(execute(EXPERIMENT, run, graph).record)
+    record = Store.read(tmp_path).find(run)
+    assert record.versions["topoter"]
+    assert record.seconds > 0
     other = dataclasses.replace(run, recipe=dataclasses.replace(run.recipe, parameters={"order": 7}))
-    assert load_run(other, tmp_path) is None
-    run.path(tmp_path).write_text("{", encoding="utf-8")
-    with pytest.raises(DataError, match="damaged"):
-        load_run(run, tmp_path)
+    assert store.find(other) is None
 
 
 def test_peak_memory_is_that_of_the_process_itself():
@@ -224,41 +228,42 @@ def test_peak_memory_is_that_of_the_process_itself():
     assert peak_mb() > other + 200 * held[0]
 
 
-def test_runs_are_plain_json(graph):
+def test_runs_are_kept_as_they_were_made(graph, tmp_path):
     run = Run(two_epochs(load_recipe("node-classification", "topoter", "cora", "best")), "validation", 4)
-    stored = json.loads(json.dumps(execute(EXPERIMENT, run, graph)))
-    assert stored["seed"] == 4
-    assert len(stored["losses"]) == 2
-    assert stored["result"]["prior_entropy"] > 0
-    assert len(stored["result"]["accuracy_by_type"]) == 4
+    made = execute(EXPERIMENT, run, graph)
+    assert (made.record.seed, len(made.losses)) == (4, 2)
+    assert made.record.details["prior_entropy"] > 0
+    assert len(made.record.details["accuracy_by_type"]) == 4
+    Store.read(tmp_path).add(made.record, made.losses)
+    assert Store.read(tmp_path).records == [made.record]
 
 
 def test_the_table_keeps_the_authors_protocol_in_a_column_of_its_own(graph):
     recipe = two_epochs(load_recipe("node-classification", "topoter", "cora", "paper"))
     runs = [Run(recipe, "validation", 0), Run(recipe, "validation", 1), Run(recipe, "paper", 0)]
-    found = cells(EXPERIMENT, [(run, execute(EXPERIMENT, run, graph)) for run in runs])
-    assert [len(item.scores["accuracy"]) for item in found] == [2, 50]
-    header, _, row = markdown(found, EXPERIMENT.metrics, 2).strip().splitlines()
-    assert header == "| method | cora, ours | cora, ours, selects on test | cora, paper |"
-    assert row.endswith("| 83.7 ± 0.3 |")
-    assert row.startswith("| topoter (paper) |")
+    records = [execute(EXPERIMENT, run, graph).record for run in runs]
+    assert [len(record.scores["accuracy"]) for record in records] == [1, 1, 50]
+    (table,) = tables_of(EXPERIMENT, records, 2)
+    assert [column.split(", ", 1)[1] for column in table.columns[1:]] == ["ours", "ours, selects on test", "paper"]
+    assert table.cells[0][-1].text == "83.7 ± 0.3"
+    assert table.cells[0][0].text == "topoter (paper)"
 
 
 def test_a_plan_holds_every_row_and_the_authors_protocol_once():
     runs = EXPERIMENT.plan(None, None, seeds=3)
     assert len(runs) == 3 * (len(EXPERIMENT.rows) - 1) * 3 + 3
-    assert len({run.path(Path("results")) for run in runs}) == len(runs)
+    assert len({run.key for run in runs}) == len(runs)
     only = EXPERIMENT.plan(["cora"], ["raw", "dgi"], seeds=2)
     assert {(run.recipe.dataset, run.recipe.method) for run in only} == {("cora", "raw"), ("cora", "dgi")}
     with pytest.raises(UsageError, match="Did you mean 'dgi'"):
         EXPERIMENT.plan(None, ["dgii"], seeds=1)
 
 
-def test_a_variation_goes_over_the_recipe_and_into_the_name():
+def test_a_variation_goes_over_the_recipe_and_into_the_key():
     recipe = load_recipe("node-classification", "topoter", "cora", "paper")
     run = Run(recipe, "validation", 2, {"order": 5})
     assert run.parameters == {**recipe.parameters, "order": 5}
-    assert run.path(Path("r")) == Path("r/node-classification/cora/topoter.paper.validation.order=5.2.json")
+    assert run.key == ("node-classification", "cora", "topoter", "paper", "validation", '{"order": 5}', 2)
 
 
 def test_model_sizes_are_counted_not_copied():
@@ -271,16 +276,10 @@ def test_model_sizes_are_counted_not_copied():
 @pytest.mark.parametrize("dataset", ["cora", "citeseer", "pubmed"])
 def test_what_was_searched_for_is_what_the_search_found(dataset):
     """The stored searches and the recipes that come from them agree."""
-    stored = json.loads(
-        (Path(__file__).parents[2] / "results" / "search" / f"{dataset}.json").read_text(encoding="utf-8")
-    )
-    for method, key in (("topoter", "trials"), ("propagated-tuned", "propagated")):
-        trials = [
-            ((statistics.fmean(scores), -int(epochs)), trial["setting"])
-            for trial in stored[key]
-            for epochs, scores in trial["scores"].items()
-        ]
-        (_, negative_epochs), setting = max(trials, key=lambda trial: trial[0])
+    stored = read_lines(Path(__file__).parents[2] / "results" / "search.jsonl", Trial)
+    trials = [trial for _, trial in stored if trial.search == dataset]
+    for method, searched in (("topoter", "topoter"), ("propagated-tuned", "propagated")):
+        own = [trial for trial in trials if trial.method == searched]
+        best = max(own, key=lambda trial: (trial.score, -trial.parameters.get("epochs", 0)))
         parameters = load_recipe("node-classification", method, dataset, "best").parameters
-        assert {name: parameters[name] for name in setting} == setting
-        assert parameters.get("epochs", 0) == -negative_epochs
+        assert {name: parameters[name] for name in best.parameters} == best.parameters

@@ -1,29 +1,59 @@
-"""The search for recipes: it cannot see test labels, and what it reads off a training is what training would give."""
+"""The search for recipes: it cannot see test labels or test pairs, can be resumed, and gives the same each time."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 import torch
 
-from topoter import TopoTER
 from topoter.datasets import block_model, random_split
-from topoter.errors import DataError
+from topoter.errors import DataError, UsageError
 from topoter.experiments import search
-from topoter.experiments.search import Search, embeddings_on_the_way, labelled_splits, without_test_labels
+from topoter.experiments.recipes import DEFAULT, load_recipe
+from topoter.experiments.search import (
+    EXPERIMENTS,
+    SPACES,
+    LinkScores,
+    NodeScores,
+    Search,
+    Trial,
+    labelled_splits,
+    without_test_labels,
+    without_test_pairs,
+)
+from topoter.experiments.store import read_lines
+from topoter.methods import methods_of
+from topoter.tasks.link_split import HeldOut, split_links
 
 pytestmark = pytest.mark.usefixtures("one_thread")
+pytest.importorskip("optuna")
 
 
 @pytest.fixture
 def graph(monkeypatch):
-    monkeypatch.setattr(search, "EPOCHS", (2, 5, 9))
-    monkeypatch.setattr(search, "SPACE", {"order": (1, 2), "out_channels": (8, 512), "learning_rate": (1e-3, 1e-2)})
+    """A graph, and spaces small enough for a test."""
+    small = {"out_channels": (8, 16), "epochs": (2, 5)}
+    monkeypatch.setitem(SPACES, ("node", "topoter"), {**small, "order": (1, 2), "learning_rate": (1e-3, 1e-2)})
+    monkeypatch.setitem(SPACES, ("node", "dgi"), small)
+    width = ({"hidden_channels": 8, "out_channels": 4},)
+    topology = ({"joint": 0.1}, {"joint": 0.0, "pretraining_epochs": 2})
+    monkeypatch.setitem(
+        SPACES, ("link", "topoter"), {"width": width, "epochs": (4,), "dropout": (0.0, 0.3), "topology": topology}
+    )
     data = block_model(num_nodes=300, num_blocks=3, mean_degree=6.0, num_features=20, seed=1, noise=2.0)
     data.train_mask, data.val_mask, data.test_mask = random_split(data.y, seed=0, train_per_class=10, val_per_class=15)
     return data
+
+
+def found(data, folder, task="node", method="topoter", trials=4, seeds=1):
+    one = Search(data, "sbm", task, method, seeds, 0, folder / "search")
+    return one.run(trials), one.trials
+
+
+# ---- what it may see -------------------------------------------------------------------------------------------------
 
 
 def test_test_labels_are_gone_before_the_search_begins(graph):
@@ -34,36 +64,95 @@ def test_test_labels_are_gone_before_the_search_begins(graph):
         assert not set(train) & set(val)
         assert (erased.y[np.concatenate([train, val])] != search.UNKNOWN).all()
         assert len(train) == 30
+    scores = NodeScores(graph, 1)
+    assert torch.equal(scores.data.y, erased.y)
+    assert not {"y", "train_mask", "val_mask", "test_mask"} & set(scores.graph.keys())
+
+
+def test_test_pairs_are_gone_before_the_search_begins(graph):
+    for seed, split in enumerate(LinkScores(graph, 2).splits):
+        whole = split_links(graph, seed)
+        assert torch.equal(split.test.pairs, whole.val.pairs)
+        assert torch.equal(split.data.edge_index, whole.data.edge_index)
+    split = split_links(graph, 0)
+    kept = without_test_pairs(split)
+    assert kept.data is split.data
+    assert kept.val is split.val
+    assert kept.test is split.val
 
 
 def test_other_test_labels_change_no_score_and_no_choice(graph, tmp_path):
     permuted = graph.clone()
     permuted.y = torch.where(graph.test_mask, (graph.y + 1) % 3, graph.y)
-    found = [Search(data, "sbm", 1, tmp_path / f"{place}.json", 5) for place, data in enumerate((graph, permuted))]
-    assert found[0].run() == found[1].run()
-    assert found[0].trials == found[1].trials
-    assert found[0].propagated == found[1].propagated
+    assert found(graph, tmp_path / "a") == found(permuted, tmp_path / "b")
 
 
-def test_the_best_trial_wins_and_trials_on_disk_are_not_repeated(graph, tmp_path, monkeypatch):
-    path = tmp_path / "sbm.json"
-    first = Search(graph, "sbm", 1, path, 5)
-    best = first.run()
-    assert best.best()[0] == max(trial.best()[0] for trial in first.trials)
-    assert {"order", "out_channels", "learning_rate"} <= set(json.loads(path.read_text())["space"])
-    rows, references = (part.splitlines()[2:] for part in path.with_suffix(".md").read_text().split("\n\n")[::2])
-    assert len(rows) == len(first.trials)
-    assert len(references) == len(first.propagated) == 2  # two orders
-    assert rows[0].startswith(f"| {best.best()[0]:.2f} | {best.best()[1]} |")
-    for name in ("embeddings_on_the_way", "propagated"):
-        monkeypatch.setattr(search, name, None)  # would fail if anything were done again
-    assert Search(graph, "sbm", 1, path, 5).run() == best
+def test_other_test_pairs_change_no_score_and_no_choice(graph, tmp_path, monkeypatch):
+    first = found(graph, tmp_path / "a", task="link")
+
+    def other_test_pairs(data, seed):
+        split = split_links(data, seed)
+        return dataclasses.replace(split, test=HeldOut(split.test.pairs.flip(1), 1 - split.test.label))
+
+    monkeypatch.setattr(search, "split_links", other_test_pairs)
+    assert found(graph, tmp_path / "b", task="link") == first
+    assert set(first[0].scores) == {"validation AUC", "validation AP"}
+    assert len(first[0].best_epochs) == 1
+
+
+# ---- what it does ----------------------------------------------------------------------------------------------------
+
+
+def test_the_best_trial_wins_and_a_search_goes_on_where_it_was(graph, tmp_path, monkeypatch):
+    best, trials = found(graph, tmp_path, trials=5)
+    assert best.score == max(trial.score for trial in trials)
+    assert all(trial.parameters["patience"] == trial.parameters["epochs"] for trial in trials)
+    assert {trial.parameters["out_channels"] for trial in trials} <= {8, 16}
+    kept = [trial for _, trial in read_lines(tmp_path / "search.jsonl", Trial)]
+    settings = [json.dumps(trial.parameters, sort_keys=True) for trial in kept]
+    assert len(set(settings)) == len(settings)  # a setting proposed twice was not trained twice
+    assert set(settings) == {json.dumps(trial.parameters, sort_keys=True) for trial in trials}
+    assert all(trial.search == "node-sbm-topoter" and trial.versions["torch"] for trial in kept)
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "build", None)  # would fail if anything were trained again
+        assert found(graph, tmp_path, trials=5) == (best, trials)
+    more = found(graph, tmp_path, trials=6)[1]
+    assert more[:5] == trials
+    assert len(more) == 6
     with pytest.raises(DataError, match="holds another search"):
-        Search(graph, "sbm", 2, path, 5)
+        found(graph, tmp_path, seeds=2)
 
 
-def test_embeddings_on_the_way_are_those_of_shorter_trainings(graph):
-    setting = {"out_channels": 8, "order": 1}
-    for epochs, z in embeddings_on_the_way(graph, setting, 3, [2, 5]):
-        whole = TopoTER(**setting, epochs=epochs, patience=None, random_state=3).fit_transform(graph)
-        np.testing.assert_array_equal(z, whole)
+def test_stopped_and_resumed_it_tries_what_it_would_have_tried(graph, tmp_path):
+    found(graph, tmp_path / "a", trials=3)
+    assert found(graph, tmp_path / "a", trials=6) == found(graph, tmp_path / "b", trials=6)
+
+
+def test_a_trial_that_is_interrupted_is_not_counted(graph, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(NodeScores, "__call__", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            found(graph, tmp_path)
+    assert len(found(graph, tmp_path, trials=2)[1]) == 2
+
+
+def test_peers_are_searched_in_the_same_way(graph, tmp_path):
+    best, trials = found(graph, tmp_path, method="dgi", trials=3)
+    assert best.method == "dgi"
+    assert len(trials) == 3
+    with pytest.raises(UsageError, match=r"no space to search for the method 'raw' on nodes\. Known: topoter, dgi"):
+        found(graph, tmp_path, method="raw")
+
+
+def test_every_space_belongs_to_a_method_and_holds_its_parameters():
+    for (task, method), space in SPACES.items():
+        assert method in methods_of(task)
+        start = load_recipe(EXPERIMENTS[task], method, DEFAULT).parameters
+        for name, values in space.items():
+            assert len(values) > 1
+            together = [value for value in values if isinstance(value, dict)]
+            assert together or name in start, (task, method, name)
+    for task in EXPERIMENTS:  # peers have what they share with TopoTER, and the same values of it
+        ours = SPACES[task, "topoter"]
+        for peer in ("gae", "vgae"):
+            assert all(ours[name] == values for name, values in SPACES[task, peer].items())

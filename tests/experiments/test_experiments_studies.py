@@ -1,4 +1,4 @@
-"""The studies: one parameter varied, the recipes of node classification, a figure with every curve."""
+"""The studies: one parameter varied, the recipes of node classification."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import pytest
 
 from topoter.datasets import block_model, random_split
 from topoter.experiments import EXPERIMENTS, experiment
-from topoter.experiments.outputs import draw_figures
-from topoter.experiments.runs import execute
-from topoter.experiments.studies import REFERENCES, mean_by_value
-from topoter.experiments.tables import cells, markdown
+from topoter.experiments.runner import execute
+from topoter.experiments.studies import REFERENCES
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -48,7 +46,7 @@ def test_encoders_that_are_compared_have_the_width_of_the_paper(name):
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_every_point_runs_and_is_drawn(name, graph, tmp_path):
+def test_every_point_runs(name, graph):
     study = experiment(name)
     runs = [
         replace(run, variation={**run.variation, **({"epochs": 2} if "epochs" in run.parameters else {})})
@@ -56,26 +54,13 @@ def test_every_point_runs_and_is_drawn(name, graph, tmp_path):
         if run.variation
         in [run.recipe.of_interest(variation) for variation in (study.variations[0], study.variations[-1])]
     ]
-    stored = [execute(study, run, graph) for run in runs]
-    assert {run["method"] for run in stored} >= {"topoter", *REFERENCES}
-    assert all(run["experiment"] == name for run in stored)
-    (path,) = draw_figures(study, stored, tmp_path / name)
-    page = path.read_text(encoding="utf-8")
-    assert all(run["method"] in page for run in stored)
-    assert 'aria-label="cora: arrow keys read the values"' in page
-    references = [run for run in stored if run["method"] == "propagated"]
-    (path,) = draw_figures(study, references, tmp_path / "references")
-    assert "propagated: from" in path.read_text(encoding="utf-8")  # a level line, whatever else is there
+    records = [execute(study, run, graph).record for run in runs]
+    assert {record.method for record in records} >= {"topoter", *REFERENCES}
+    assert all(record.experiment == name for record in records)
+    assert all(record.point == run.variation for record, run in zip(records, runs))
 
 
-def test_seeds_are_averaged_at_each_value():
-    runs = [
-        {"variation": {"order": order}, "result": {"test": test}} for order, test in ((2, 80.0), (1, 70.0), (2, 82.0))
-    ]
-    assert mean_by_value(runs, "order", []) == [(1, 70.0, None), (2, 81.0, pytest.approx(2**0.5))]
-
-
-def test_what_a_parameter_cannot_change_is_run_once_and_level():
+def test_what_a_parameter_cannot_change_is_run_once():
     plan = experiment("perturbation-rate").plan(["cora"], None, seeds=2)
     of_method = {method: [run for run in plan if run.recipe.method == method] for method in ("topoter", *REFERENCES)}
     assert {method: len(runs) for method, runs in of_method.items()} == {
@@ -85,38 +70,25 @@ def test_what_a_parameter_cannot_change_is_run_once_and_level():
     layers = experiment("layers").plan(["cora"], list(REFERENCES), seeds=1)
     assert [run.variation for run in layers if run.recipe.method == "propagated"] == [{}]
     assert len(layers) == 1 + 5
-    runs = [{"result": {"test": test}} for test in (70.0, 72.0)]
-    assert mean_by_value(runs, "num_layers", [1, 5]) == [(value, 71.0, pytest.approx(2**0.5)) for value in (1, 5)]
 
 
-def test_noise_trains_one_encoder_per_run_and_draws_two_charts(graph, tmp_path):
+def test_noise_trains_one_encoder_per_run_and_scores_every_level(graph):
     study = experiment("noise")
     runs = study.plan(["cora", "citeseer"], None, seeds=2)
     assert {run.recipe.method for run in runs} == {"topoter", "dgi", "gae", *REFERENCES}
     assert all(run.parameters["order"] == 1 for run in runs)
     assert len(runs) == 2 * 5 * 2  # and not times the levels
-    seen, found = [], []
+    seen, records = [], []
     for run in runs:
         short = {"epochs": 2, "out_channels": 8}
         varied = run.variation | {name: value for name, value in short.items() if name in run.parameters}
         progress = lambda *step: seen.append(step[:2])  # noqa: E731
-        found.append((run, execute(study, replace(run, variation=varied), graph, progress)))
-    stored = [content for _, content in found]
+        records.append(execute(study, replace(run, variation=varied), graph, progress).record)
     assert (46, 46) in seen  # two epochs, then two kinds of noise at 11 levels, and their twins
-    assert all(len(run["result"][kind]) == 11 for run in stored for kind in ("gaussian", "laplace"))
-    (path,) = draw_figures(study, stored, tmp_path)
-    page = path.read_text(encoding="utf-8")
-    assert page.count("<figure") == 2 * 4
-    assert "standard deviation of Gaussian noise" in page
-    assert "scale of Laplace noise" in page
-    first, *_ = markdown(cells(study, found), study.metrics, 2).split("\n\n**")
-    title, _, header, _, *rows = first.splitlines()
-    assert title == "**cora**"
-    assert header == (
-        "| method | no noise | Gaussian 0.05 | Gaussian 0.10 | Laplace 0.05 | Laplace 0.10 "
-        "| Gaussian 0.05 (clean scale) | Gaussian 0.10 (clean scale) "
-        "| Laplace 0.05 (clean scale) | Laplace 0.10 (clean scale) |"
-    )
-    assert [row.split(" | ")[0] for row in rows] == [
-        f"| {name}" for name in ("topoter (best)", "dgi", "gae", "propagated", "random-init")
-    ]
+    assert all(len(record.details[kind]) == 11 for record in records for kind in ("gaussian", "laplace"))
+    assert all(len(record.scores) == 1 + 4 * 10 + 1 for record in records)
+    assert study.metrics == (
+        "no noise", "Gaussian 0.05", "Gaussian 0.10", "Laplace 0.05", "Laplace 0.10",
+        "Gaussian 0.05 (clean scale)", "Gaussian 0.10 (clean scale)",
+        "Laplace 0.05 (clean scale)", "Laplace 0.10 (clean scale)",
+    )  # fmt: skip

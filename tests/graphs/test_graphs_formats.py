@@ -208,7 +208,6 @@ def test_importing_does_not_load_what_is_not_used():
         "tables",
         "edge_lists",
         "features",
-        "formats",
         "objects",
         "writers",
         "snapshots",

@@ -10,9 +10,8 @@ import pytest
 
 from topoter.errors import DataError, UsageError
 from topoter.graphs import read_graph, read_snapshots
-from topoter.graphs.headers import settle
+from topoter.graphs.headers import open_table, settle
 from topoter.graphs.node_tables import read_node_table
-from topoter.graphs.tables import open_table
 
 PEOPLE = ["ada", "bo", "cy", "di", "eva", "fay", "gus", "hal", "ida", "jo"]
 PEOPLE += ["kit", "lee", "mo", "nan", "oz", "pam", "qi", "rob", "sue", "tim"]

@@ -12,7 +12,7 @@ import torch
 
 from topoter.errors import DataError, UsageError
 from topoter.graphs import atomic_write, read_embeddings, write_embeddings
-from topoter.graphs.formats import read_pt
+from topoter.graphs.reading import read_pt
 from topoter.graphs.writers import check_destination
 
 Z = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)

@@ -2,12 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+DRIVERS = ("chromedriver", "/usr/lib/chromium/chromedriver", "/usr/lib/chromium-browser/chromedriver")
 PHONE = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
+
+
+def found(what: str, names: Sequence[str]) -> str:
+    """A program of this machine; without it tests are skipped, or fail where a browser is required."""
+    path = next((path for name in names if (path := shutil.which(name))), None)
+    if path is None:
+        refuse = pytest.fail if os.environ.get("TOPOTER_REQUIRE_BROWSER") == "1" else pytest.skip
+        refuse(f"no {what} on this machine (looked for {', '.join(names)})")
+    return path
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A headless Chromium that calls nobody: neither it nor its driver is looked for anywhere but here."""
+    binary, driver_path = found("browser", BROWSERS), found("driver of a browser", DRIVERS)
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--no-first-run",
+        "--window-size=1280,900",
+        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SE_OFFLINE", "true")  # with a driver given selenium looks for none; this makes it sure
+        driver = webdriver.Chrome(options=options, service=Service(executable_path=driver_path))
+    yield driver
+    driver.quit()
 
 
 def emulate(browser: Any, **features: str) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from topoter.training import EpochRecord
+
+TYPES = ("accuracy_add", "accuracy_delete", "accuracy_keep_disconnected", "accuracy_keep_connected")
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -26,7 +28,7 @@ def demo_arguments(**changed: Any) -> dict[str, Any]:
         )
     ]
     history = [
-        SimpleNamespace(epoch=e, loss=1.5 - e / 40, prior_entropy=1.304, accuracy=(0.1, e / 20, None, 0.5))
+        EpochRecord(e, 1.5 - e / 40, {"prior_entropy": 1.304, **dict(zip(TYPES, (0.1, e / 20, None, 0.5)))})
         for e in range(1, 21)
     ]
     arguments = {

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from browsing import PHONE, emulate, move_to, opened, settled, tooltip
 
-from topoter.report import Bars, Page, Section, bar_chart, heat_map
+from topoter.report.charts import Bars, Chart
+from topoter.report.page import Page, Section
 
 
 @pytest.fixture
@@ -125,10 +126,9 @@ def test_dark_screens_get_a_dark_page_and_brighter_dots(page: Any) -> None:
 def test_a_phone_scrolls_only_downwards(page: Any, kind: str, tmp_path: Path) -> None:
     if kind == "blocks":
         long_name = "a-name-without-any-place-to-break-it-" * 3
-        chart = bar_chart(["x", long_name], [Bars(long_name, [1, 2])], title=long_name, value_label="v")
-        Page(long_name).add(Section("s").add(chart, heat_map({long_name: [[1, 2]]}, title="h"))).write(
-            tmp_path / "p.html"
-        )
+        bars = Chart(title=long_name, categories=["x", long_name], bars=[Bars(long_name, [1, 2])])
+        heat = Chart(title="h", panels={long_name: [[1, 2]]})
+        Page(long_name, sections=[Section("s").add(bars, heat)]).write(tmp_path / "p.html")
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
     page.get((tmp_path / "p.html").as_uri()) if kind == "blocks" else page.refresh()
     assert settled(page, "return document.documentElement.scrollWidth") == PHONE["width"]
@@ -140,9 +140,9 @@ def test_a_phone_scrolls_only_downwards(page: Any, kind: str, tmp_path: Path) ->
 
 
 def test_pointing_at_a_heat_map_and_at_a_bar_shows_the_value(page: Any, tmp_path: Path) -> None:
-    heat = heat_map({"a": [[1.0, 2.0], [3.0, 4.0]]}, title="h", value_label="feature")
-    bars = bar_chart(["Cora"], [Bars("ours", [83.3], [0.4])], title="b", value_label="accuracy")
-    Page("t").add(Section("s").add(heat, bars)).write(tmp_path / "p.html")
+    heat = Chart(title="h", panels={"a": [[1.0, 2.0], [3.0, 4.0]]}, value_label="feature")
+    bars = Chart(title="b", categories=["Cora"], bars=[Bars("ours", [83.3], [0.4])], x_label="accuracy")
+    Page("t", sections=[Section("s").add(heat, bars)]).write(tmp_path / "p.html")
     page.get((tmp_path / "p.html").as_uri())
     move_to(page, "[data-chart=heat] .heat", 0.75, 0.25)
     assert tooltip(page) == "feature: 2\nrow 0, column 1"

@@ -7,10 +7,18 @@ import numpy as np
 import pytest
 
 from topoter.errors import DataError, UsageError
-from topoter.report import Bars, Reference, Series, bar_chart, heat_map, line_chart, scatter_map
-from topoter.report.charts import scatter
-from topoter.report.charts.axes import Frame, Scale, nice_range, nice_ticks, tick_labels
-from topoter.report.charts.heat_maps import ColorScale
+from topoter.report import maps
+from topoter.report.axes import ColorScale, Frame, Scale, nice_range, nice_ticks, tick_labels
+from topoter.report.charts import Bars, Chart, Line
+from topoter.report.maps import Map
+
+
+def drawn(**chart) -> str:
+    return Chart(**{"title": "t", "x_label": "x", "y_label": "y", **chart}).__html__()
+
+
+def mapped(*arguments, **more) -> str:
+    return Map(*arguments, title="t", **more).__html__()
 
 
 def paths(html: str, css_class: str) -> list[list[tuple[float, float]]]:
@@ -54,13 +62,7 @@ def test_range_is_widened_to_round_numbers() -> None:
 
 
 def test_line_runs_through_its_points_and_the_reference_lies_at_its_value() -> None:
-    html = line_chart(
-        [Series("a", [0, 5, 10], [0.0, 1.0, 0.5])],
-        title="t",
-        x_label="x",
-        y_label="y",
-        references=[Reference("r", 0.25)],
-    )
+    html = drawn(lines=[Line("a", [0, 5, 10], [0.0, 1.0, 0.5])], references={"r": 0.25})
     frame = Frame()
     left, right, top, foot = frame.left, frame.width - frame.right, frame.top, frame.height - frame.bottom
     middle = (left + right) / 2
@@ -70,21 +72,14 @@ def test_line_runs_through_its_points_and_the_reference_lies_at_its_value() -> N
 
 
 def test_gaps_split_a_line_and_a_lone_point_is_a_dot() -> None:
-    series = Series("a", [0, 1, 2, 3, 4], [1.0, 2.0, None, 1.5, float("nan")])
-    html = line_chart([series], title="t", x_label="x", y_label="y")
+    html = drawn(lines=[Line("a", [0, 1, 2, 3, 4], [1.0, 2.0, None, 1.5, float("nan")])])
     assert [len(run) for run in paths(html, "line")] == [2]
     assert html.count("<circle") == 1
     assert data(html)["series"][0]["points"] == [[0, 1], [1, 2], [3, 1.5]]
 
 
 def test_band_lies_one_error_above_and_below() -> None:
-    html = line_chart(
-        [Series("a", [0, 1], [5.0, 5.0], error=[5.0, 0.0])],
-        title="t",
-        x_label="x",
-        y_label="y",
-        y_range=(0, 10),
-    )
+    html = drawn(lines=[Line("a", [0, 1], [5.0, 5.0], error=[5.0, 0.0])], y_range=(0, 10))
     (band,) = paths(html, "band")
     frame = Frame()
     top, foot = frame.top, frame.height - frame.bottom
@@ -92,18 +87,18 @@ def test_band_lies_one_error_above_and_below() -> None:
 
 
 def test_lines_without_data_still_draw_their_axes() -> None:
-    assert "<svg" in line_chart([Series("a", [], [])], title="t", x_label="x", y_label="y")
+    assert "<svg" in drawn(lines=[Line("a", [], [])])
     with pytest.raises(UsageError, match="'a' must be equally long"):
-        Series("a", [1], [])
+        Line("a", [1], [])
 
 
 def test_chart_is_described_in_words() -> None:
-    html = line_chart([Series("loss", [1, 2], [1.5, 0.9])], title="Loss", x_label="x", y_label="y")
+    html = drawn(lines=[Line("loss", [1, 2], [1.5, 0.9])], title="Loss")
     assert 'aria-label="Loss. loss: from 1.5 to 0.9."' in html
 
 
 def test_bars_start_at_zero_and_are_as_long_as_their_values() -> None:
-    html = bar_chart(["x", "y"], [Bars("a", [50, 100]), Bars("b", [None, 25], [None, 5])], title="t", value_label="v")
+    html = drawn(categories=["x", "y"], bars=[Bars("a", [50, 100]), Bars("b", [None, 25], [None, 5])])
     boxes = [tuple(map(float, box)) for box in re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', html)]
     assert len({x for x, _ in boxes}) == 1
     widths = [width for _, width in boxes]
@@ -111,11 +106,11 @@ def test_bars_start_at_zero_and_are_as_long_as_their_values() -> None:
     assert html.count("whisker") == 3
     assert "y, b: 25 ± 5" in html
     with pytest.raises(UsageError, match="'a' has 1 values for 2"):
-        bar_chart(["x", "y"], [Bars("a", [1])], title="t", value_label="v")
+        drawn(categories=["x", "y"], bars=[Bars("a", [1])])
 
 
 def test_heat_maps_share_one_scale() -> None:
-    html = heat_map({"a": [[0.0, 1.0]], "b": [[1.0, 2.0]]}, title="t")
+    html = drawn(panels={"a": [[0.0, 1.0]], "b": [[1.0, 2.0]]})
     fills = re.findall(r'fill="(#\w+)"', html)
     assert fills == ["#00224e", "#7d7c78", "#7d7c78", "#fee838"]
     assert html.count('class="color-bar"') == 1
@@ -124,18 +119,16 @@ def test_heat_maps_share_one_scale() -> None:
 def test_heat_map_of_both_signs_is_centred_on_zero_and_leaves_gaps_empty() -> None:
     scale = ColorScale.over([np.array([[-1.0, 3.0]])])
     assert (scale.low, scale.high, scale.diverging) == (-3, 3, True)
-    html = heat_map({"a": [[-1.0, float("nan"), 1.0, 1.0]]}, title="t")
+    html = drawn(panels={"a": [[-1.0, float("nan"), 1.0, 1.0]]})
     assert html.count("fill=") == 2  # the two neighbours of one colour are one box
     assert data(html)["values"] == [[-1.0, None, 1.0, 1.0]]
-    assert "fill=" not in heat_map({"a": [[float("nan")]]}, title="t")
+    assert "fill=" not in drawn(panels={"a": [[float("nan")]]})
     with pytest.raises(UsageError, match="must be a matrix"):
-        heat_map({"a": [1.0, 2.0]}, title="t")
+        drawn(panels={"a": [1.0, 2.0]})
 
 
 def test_map_keeps_proportions_and_points_up() -> None:
-    html = scatter_map(
-        {"m": [[0, 0], [2, 0], [0, 1]]}, [0, 1, -1], title="t", label_names=["A", "B"], ids=["p", "q", "r"]
-    )
+    html = mapped({"m": [[0, 0], [2, 0], [0, 1]]}, [0, 1, -1], label_names=["A", "B"], ids=["p", "q", "r"])
     stored = data(html)
     places = {name: (x, y) for name, x, y in zip(stored["ids"], *stored["panels"][0])}
     assert places["q"][0] - places["p"][0] == 4095
@@ -146,14 +139,14 @@ def test_map_keeps_proportions_and_points_up() -> None:
 
 
 def test_map_of_too_many_points_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scatter, "MOST_POINTS", 10)
-    html = scatter_map({"m": np.random.default_rng(0).normal(size=(25, 2))}, [0] * 25, title="t")
+    monkeypatch.setattr(maps, "MOST_POINTS", 10)
+    html = mapped({"m": np.random.default_rng(0).normal(size=(25, 2))}, [0] * 25)
     assert "Shown: 10 of 25 nodes" in html
     assert len(data(html)["ids"]) == 10
 
 
 def test_map_refuses_what_it_cannot_place() -> None:
     with pytest.raises(UsageError, match=r"'m' must be \[2, 2\]"):
-        scatter_map({"m": [[0, 0]]}, [0, 1], title="t")
+        mapped({"m": [[0, 0]]}, [0, 1])
     with pytest.raises(DataError, match="not finite"):
-        scatter_map({"m": [[0, float("nan")]]}, [0], title="t")
+        mapped({"m": [[0, float("nan")]]}, [0])

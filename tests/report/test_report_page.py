@@ -9,9 +9,9 @@ import pytest
 from report_samples import HOSTILE, demo_arguments
 
 from topoter.errors import UsageError
-from topoter.report import Html, Page, Section, code_block, write_demo_report
-from topoter.report.markup import data_script, escape
-from topoter.report.page import SCRIPTS
+from topoter.report.demo import write_demo_report
+from topoter.report.page import SCRIPTS, Page, Section, part, templates
+from topoter.training import EpochRecord
 
 
 class Outline(HTMLParser):
@@ -57,26 +57,26 @@ def test_headings_descend_one_level_at_a_time_and_ids_are_unique(demo_page: Path
     assert len(set(outline.ids)) == len(outline.ids)
 
 
-def test_sections_of_one_title_get_ids_of_their_own() -> None:
-    page = Page("t").add(Section("Same")).add(Section("same")).add(Section("é"))
-    assert Outline(page.render()).ids[::2] == ["same", "same-2", "section"]
+def test_sections_are_reached_by_their_titles() -> None:
+    page = Page("t", sections=[Section("Where we stand"), Section("é")])
+    assert Outline(page.render()).ids[::2] == ["where-we-stand", "section"]
 
 
 def test_data_cannot_end_its_script_and_survives_the_trip() -> None:
     value = {"a": "</script><!--", "b": [1.5, float("nan")], "c": "&\u2028"}
-    text = data_script(value)
-    inner = text.removeprefix('<script type="application/json">').removesuffix("</script>")
-    assert not set("<>&\u2028") & set(inner)
+    inner = templates().from_string("{{ value | tojson }}").render(value=value)
+    assert not set("<>&'") & set(inner)
     assert json.loads(inner) == {"a": "</script><!--", "b": [1.5, None], "c": "&\u2028"}
 
 
-def test_text_is_escaped_when_added_to_markup_and_markup_is_not() -> None:
-    assert Html("<b>") + "<i>" == "<b>&lt;i&gt;"
-    assert isinstance(Html("<b>") + "x", Html)
-    assert escape(Html("<b>")) == "<b>"
-    assert escape("\"'") == "&quot;&#x27;"
-    assert "<p>a &lt; b</p>" in Section("s").add("a < b").render("s")
-    assert "&lt;x&gt;" in code_block(["<x>"])
+def test_text_is_escaped_and_markup_is_not() -> None:
+    page = Page(
+        "t", sections=[Section("s").add("a < b", part("code", lines=["<x>"]), part("strong", text="y"))]
+    ).render()
+    assert "<p>a &lt; b</p>" in page
+    assert "&lt;x&gt;" in page
+    assert "<strong>y</strong>" in page
+    assert part("strong", text="\"'") == "<strong>&#34;&#39;</strong>"
 
 
 def test_assets_of_the_page_are_inlined() -> None:
@@ -105,8 +105,22 @@ def test_demo_page_tells_the_result_and_the_same_every_time(demo_page: Path, tmp
 
 def test_demo_page_leaves_out_what_is_not_there(tmp_path: Path) -> None:
     rows = [{"method": "raw", "val_mean": 50.0, "val_std": None, "test_mean": 51.0, "test_std": None}]
-    write_demo_report(tmp_path / "r.html", **demo_arguments(rows=rows, history=[], z2d=None))
+    write_demo_report(tmp_path / "r.html", **demo_arguments(rows=rows, history=[], z2d={}))
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "What the training learned" not in text
     assert "<canvas" not in text
     assert "Paper</" not in text
+
+
+def test_the_demo_page_shows_whatever_metrics_there_are(tmp_path: Path) -> None:
+    moving = [EpochRecord(e, 1.0, {"prior_entropy": 1.3 + e / 100}) for e in (1, 2)]
+    write_demo_report(tmp_path / "r.html", **demo_arguments(history=moving))
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "Share of right answers" not in text
+    assert "entropy of the prior</li>" in text
+    own = [EpochRecord(e, 1.0, {"contrast": 0.5, "link_loss": None if e == 1 else 0.7}) for e in (1, 2)]
+    write_demo_report(tmp_path / "r.html", **demo_arguments(history=own))
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "entropy of the prior" not in text
+    assert "Other metrics" in text
+    assert "contrast: from 0.5 to 0.5. link loss: from 0.7 to 0.7." in text

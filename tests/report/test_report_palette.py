@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from topoter.report.markup import asset
+from topoter.report.page import asset
 
 # What the three kinds of dichromats see of linear RGB (Machado, Oliveira, Fernandes 2009, severity 1).
 VISION = {

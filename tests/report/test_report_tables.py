@@ -1,10 +1,13 @@
 """Tables: what a cell sorts by, and how it compares."""
 
+import io
+
 import pytest
+from rich.console import Console
 
 from topoter.errors import UsageError
-from topoter.report import Cell, Mark, Table, compare, facts, mean_and_deviation
-from topoter.report.tables import MISSING, sort_key
+from topoter.report.page import part
+from topoter.report.tables import MISSING, Cell, Mark, Table, compare, mean_and_deviation, sort_key
 
 
 @pytest.mark.parametrize(
@@ -31,7 +34,7 @@ def test_sort_key_is_the_number_a_text_starts_with(text: str, key: float | None)
 
 
 def test_a_column_is_numeric_if_all_but_its_gaps_are() -> None:
-    html = Table(["m", "v", "w"], [["a", "83.4 ± 0.3", "1"], ["b", None, "x"]]).html()
+    html = Table(["m", "v", "w"], [["a", "83.4 ± 0.3", "1"], ["b", None, "x"]]).__html__()
     assert '<td class="number" data-sort="83.4">83.4 ± 0.3</td>' in html
     assert '<td class="number" data-gap="">' + MISSING in html
     assert "<td>1</td>" in html
@@ -39,13 +42,13 @@ def test_a_column_is_numeric_if_all_but_its_gaps_are() -> None:
 
 
 def test_numbers_are_shown_short_and_sorted_by_their_full_value() -> None:
-    html = Table(["m", "n", "x"], [["a", 19717, 0.123456]]).html()
+    html = Table(["m", "n", "x"], [["a", 19717, 0.123456]]).__html__()
     assert 'data-sort="19717.0">19,717<' in html
     assert 'data-sort="0.123456">0.1235<' in html
 
 
 def test_marks_have_a_sign_and_a_word_and_a_legend_of_those_used() -> None:
-    html = Table(["m", "v"], [["a", Cell("1.0", mark=Mark.WORSE)], ["b", Cell("2.0", strong=True)]]).html()
+    html = Table(["m", "v"], [["a", Cell("1.0", mark=Mark.WORSE)], ["b", Cell("2.0", strong=True)]]).__html__()
     assert html.count("▼") == 2
     assert html.count(">worse</span>") == 1
     assert "▲" not in html
@@ -71,4 +74,16 @@ def test_a_row_of_another_length_is_refused() -> None:
 
 
 def test_facts_name_what_is_none() -> None:
-    assert "<dt>patience</dt><dd>none</dd>" in facts({"patience": None})
+    assert "<dt>patience</dt><dd>none</dd>" in part("facts", values={"patience": None})
+
+
+def test_the_same_table_in_markdown_and_in_a_terminal() -> None:
+    rows = [["a | b", Cell("1.0", mark=Mark.UNTRAINED, strong=True)], ["c", None]]
+    table = Table(["m", "v"], rows, caption="T*", note="n")
+    assert table.markdown() == "T\\*:\n\n| m | v |\n| --- | --- |\n| a \\| b | **1.0** △ |\n| c | – |\n\nn\n"
+    console = Console(width=40, record=True, file=io.StringIO())
+    console.print(table.rich())
+    text = console.export_text()
+    assert "1.0 △" in text
+    assert "a | b" in text
+    assert text.startswith("T*")

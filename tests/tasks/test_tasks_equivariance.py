@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from topoter import TopoTER
-from topoter.adjacency import Adjacency
 from topoter.datasets import block_model
 from topoter.errors import DataError
+from topoter.pretext.transformation import EdgeChange, exact
+from topoter.structure.adjacency import Adjacency
 from topoter.tasks import equivariance
 from topoter.tasks.equivariance import apply_types, linear_delta, measure_equivariance
-from topoter.transformation import EdgeChange, exact
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

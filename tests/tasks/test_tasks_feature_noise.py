@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from topoter.datasets import block_model, random_split
-from topoter.features import FEATURE_SCALINGS
+from topoter.methods import build
+from topoter.structure.features import FEATURE_SCALINGS
 from topoter.tasks import node_classification
-from topoter.tasks.feature_noise import LEVELS, NOISES, draw_noise, embed_scaled, row_factors, score_under_noise
+from topoter.tasks.feature_noise import LEVELS, NOISES, draw_noise, row_factors, scaled_rows, score_under_noise
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 PARAMETERS = {
@@ -25,6 +26,22 @@ def graph():
     data.x = data.x / 40  # noise of 0.1 is then much
     data.train_mask, data.val_mask, data.test_mask = random_split(data.y, seed=0, train_per_class=10, val_per_class=15)
     return data
+
+
+def fit(data, method, parameters):
+    return build(method, "node", parameters).fit(node_classification.without_labels(data), seed=0)
+
+
+def fit_scaled(data, method, parameters):
+    """Trained on rows that are scaled already, as the study does it."""
+    rows = scaled_rows(data, parameters.get("feature_scaling", "none"))
+    return fit(rows, method, parameters | {"feature_scaling": "none"})
+
+
+def with_features(data, x):
+    other = data.clone()
+    other.x = x
+    return other
 
 
 def test_the_levels_are_those_of_the_paper_from_zero_on():
@@ -44,18 +61,19 @@ def test_noise_has_its_distribution_and_follows_the_seed_alone():
 
 @pytest.mark.parametrize("method", ["raw", "propagated", "random-init", "topoter", "dgi", "gae", "vgae"])
 def test_the_trained_encoder_takes_other_features(graph, method):
-    embedding = node_classification.embed(graph, method, PARAMETERS.get(method, {}), seed=0)
-    np.testing.assert_allclose(embedding.encode(graph.x), embedding.z, rtol=1e-4, atol=1e-6)
-    noisy = embedding.encode(graph.x + 0.1 * draw_noise("gaussian", tuple(graph.x.shape), 0))
-    assert noisy.shape == embedding.z.shape
-    assert not np.allclose(noisy, embedding.z, atol=1e-3)
+    fitted = fit(graph, method, PARAMETERS.get(method, {}))
+    z = fitted.embed(graph)
+    np.testing.assert_array_equal(fitted.embed(graph), z)
+    noisy = fitted.embed(with_features(graph, graph.x + 0.1 * draw_noise("gaussian", tuple(graph.x.shape), 0)))
+    assert noisy.shape == z.shape
+    assert not np.allclose(noisy, z, atol=1e-3)
 
 
 def test_noise_costs_accuracy_and_zero_is_the_usual_score(graph):
-    embedding = embed_scaled(graph, "propagated", {}, seed=0)
+    fitted = fit_scaled(graph, "propagated", {})
     seen = []
-    result = score_under_noise(embedding, graph, "none", 0, lambda *step: seen.append(step))
-    usual = node_classification.score(node_classification.embed(graph, "propagated", {}, seed=0), graph)
+    result = score_under_noise(fitted.embed, graph, "none", 0, lambda *step: seen.append(step))
+    usual = node_classification.score(fit(graph, "propagated", {}).embed(graph), graph)
     assert {key: result[key] for key in usual} == usual
     assert seen[-1] == (22, 44)
     for kind in NOISES:
@@ -69,12 +87,12 @@ def test_noise_costs_accuracy_and_zero_is_the_usual_score(graph):
 @pytest.mark.parametrize("method", ["propagated", "topoter", "dgi"])
 def test_scaling_first_trains_the_same_encoder(graph, method):
     parameters = PARAMETERS.get(method, {"feature_scaling": "sum"})
-    usual = node_classification.embed(graph, method, parameters, seed=0)
-    scaled = embed_scaled(graph, method, parameters, seed=0)
-    np.testing.assert_array_equal(usual.z, scaled.z)
+    usual, scaled = fit(graph, method, parameters), fit_scaled(graph, method, parameters)
+    np.testing.assert_array_equal(usual.embed(graph), scaled.embed(scaled_rows(graph, parameters["feature_scaling"])))
     noisy = graph.x + 0.1 * draw_noise("gaussian", tuple(graph.x.shape), 0)
     rows = FEATURE_SCALINGS[parameters["feature_scaling"]](noisy)
-    np.testing.assert_allclose(usual.encode(noisy), scaled.encode(rows), atol=1e-6)
+    ours, theirs = usual.embed(with_features(graph, noisy)), scaled.embed(with_features(graph, rows))
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
 def test_the_twin_scales_rows_as_the_clean_ones():
@@ -87,15 +105,15 @@ def test_scaling_noisy_rows_to_sum_one_is_what_harms_where_features_are_mostly_z
     data = block_model(num_nodes=300, num_blocks=3, mean_degree=6.0, num_features=20, seed=1, noise=0.5)
     data.x = torch.cat([(data.x > 0.8).float(), torch.zeros(300, 1500)], dim=1)
     data.train_mask, data.val_mask, data.test_mask = random_split(data.y, seed=0, train_per_class=10, val_per_class=15)
-    embedding = embed_scaled(data, "propagated", {"feature_scaling": "sum"}, seed=0)
-    result = score_under_noise(embedding, data, "sum", 0)
+    fitted = fit_scaled(data, "propagated", {"feature_scaling": "sum"})
+    result = score_under_noise(fitted.embed, data, "sum", 0)
     assert result["gaussian"][-1] < result["gaussian_clean_scale"][-1] - 5
 
 
 def test_test_labels_change_nothing_but_the_scores(graph):
     changed = graph.clone()
     changed.y = torch.where(graph.test_mask, (graph.y + 1) % 3, graph.y)
-    embedding = embed_scaled(graph, "propagated", {}, seed=0)
-    a, b = (score_under_noise(embedding, data, "none", 0) for data in (graph, changed))
+    fitted = fit_scaled(graph, "propagated", {})
+    a, b = (score_under_noise(fitted.embed, data, "none", 0) for data in (graph, changed))
     assert all(a[key] == b[key] for key in ("val", "scaling", "penalty"))
     assert a["gaussian"] != b["gaussian"]

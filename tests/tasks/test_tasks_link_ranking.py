@@ -8,11 +8,11 @@ import torch
 from torch_geometric.data import Data
 
 from topoter import TopoTER
-from topoter.adjacency import Adjacency
 from topoter.datasets import block_model
 from topoter.errors import DataError
 from topoter.graphs import as_data
 from topoter.graphs.features import structural_features
+from topoter.structure.adjacency import Adjacency
 from topoter.tasks.link_ranking import best_pairs, rank_links
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from topoter import TopoTER
-from topoter.adjacency import Adjacency
 from topoter.datasets import load_snapshots
 from topoter.errors import DataError, UsageError
-from topoter.tasks.temporal_links import METHODS, PROTOCOLS, hold_out_last, hold_out_pairs, mean_scores, predict
-from topoter.transformation import EdgeChange, Transition
+from topoter.methods import build, methods_of
+from topoter.pretext.transformation import EdgeChange, Transition
+from topoter.structure.adjacency import Adjacency
+from topoter.tasks.temporal_links import PROTOCOLS, hold_out_last, hold_out_pairs, mean_scores
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 NODES = 30
@@ -44,6 +45,11 @@ def edges() -> list[torch.Tensor]:
         fresh = np.setdiff1d(np.arange(pairs.shape[1]), chosen)
         chosen = np.concatenate([generator.permutation(chosen)[:40], generator.permutation(fresh)[:20]])
     return snapshots
+
+
+def predict(split, method, parameters, seed):
+    """What the experiments do: a method sees the transitions alone."""
+    return build(method, "temporal", parameters).fit(split.transitions, seed)
 
 
 def keys(pairs: torch.Tensor) -> set[int]:
@@ -106,24 +112,24 @@ def test_the_next_snapshot_is_in_no_transition(edges):
     asked = torch.stack([torch.zeros(9, dtype=torch.int64), torch.arange(1, 10)])
     for method, parameters in SETTINGS.items():
         first, second = (
-            predict(hold_out_last(times, NODES, 0), method, parameters, 0).scores(graph(edges[2]), asked)
+            predict(hold_out_last(times, NODES, 0), method, parameters, 0).score_pairs(graph(edges[2]), asked)
             for times in (edges, other)
         )
         assert torch.equal(first, second), method
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", methods_of("temporal"))
 def test_every_method_predicts_and_repeats(edges, protocol, method):
     split = PROTOCOLS[protocol](edges, NODES, 0)
-    found = [mean_scores(predict(split, method, SETTINGS[method], 1), split, "test") for _ in range(2)]
+    found = [mean_scores(predict(split, method, SETTINGS[method], 1).score_pairs, split, "test") for _ in range(2)]
     assert found[0] == found[1]
     assert all(0 <= value <= 100 for value in found[0])
 
 
 def test_persistence_scores_what_was_connected_before(edges):
     split = hold_out_last(edges, NODES, 0)
-    auc, _ = mean_scores(predict(split, "persistence", {}, 0), split, "test")
+    auc, _ = mean_scores(predict(split, "persistence", {}, 0).score_pairs, split, "test")
     test = split.predictions[0].test
     stays = np.array([key in keys(edges[2]) for key in (test.pairs[0] * NODES + test.pairs[1]).tolist()])
     connected = test.label.numpy() == 1
@@ -136,7 +142,7 @@ def test_real_snapshots_are_aligned_and_learned_from(real_data):
     split = hold_out_pairs(data.edges, data.num_nodes, 0)
     predictor = predict(split, "topoter", SETTINGS["topoter"], 0)
     assert len(predictor.history) == 4
-    assert predictor.scores(split.predictions[0].known, split.predictions[0].test.pairs).shape == (60,)
+    assert predictor.score_pairs(split.predictions[0].known, split.predictions[0].test.pairs).shape == (60,)
     with pytest.raises(DataError, match="three at least"):
         hold_out_last(data.edges, data.num_nodes, 0)
 

@@ -6,28 +6,17 @@ Results go to stdout, progress and errors to stderr. Exit code 2 means the call 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import suppress
+from functools import cached_property
+from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 from topoter import __version__
-from topoter.cli import (
-    cluster,
-    datasets,
-    demo,
-    embed,
-    env,
-    evaluate,
-    explore,
-    fit,
-    links,
-    neighbors,
-    report,
-    reproduce,
-    search,
-)
 from topoter.cli.output import error_line, out
 from topoter.errors import BadRowError, TopoterError
 
@@ -35,29 +24,50 @@ INTERRUPTED = 130
 # Typer may carry its own copy of click; the base of its errors is the same class either way.
 _CallError: Any = typer.BadParameter.__mro__[2]
 
+# Each is `run` in the file of that name. The list of commands says this line of it and imports none of them.
+COMMANDS = {
+    "demo": "Pre-train on Cora or MUTAG without labels, classify, write a report. Offline, a minute.",
+    "datasets": "List the datasets: what is known, what is on disk, how to get the rest.",
+    "fit": "Pre-train on a graph, on a set of graphs, or on a graph over time, and save the model.",
+    "info": "Tell what a model file holds.",
+    "embed": "Embed a graph's nodes, or the graphs of a set, with a saved model.",
+    "links": "Rank the pairs of nodes that are not connected and most likely should be.",
+    "cluster": "Group nodes by their embeddings.",
+    "neighbors": "Find the nearest neighbours of nodes by their embeddings.",
+    "explore": "Write a page to walk through embeddings: a map to zoom, search, colour and click.",
+    "evaluate": "Evaluate a method on a dataset: mean and deviation over seeds.",
+    "reproduce": "Reproduce a table or figure of the paper, or all of them.",
+    "report": "Write what was run as one self-contained page, or as Markdown.",
+    "search": "Search for good parameters, without a look at the test labels.",
+    "env": "Show versions, threads, devices, and which kernels are active.",
+}
+
+
+def _from_file(attribute: str) -> Any:
+    return property(lambda command: getattr(command.loaded, attribute), lambda command, value: None)
+
+
+class _Command(TyperCommand):
+    """A command whose file is imported when its help or its options are asked for, not when it is listed."""
+
+    help, params, callback = _from_file("help"), _from_file("params"), _from_file("callback")
+
+    @cached_property
+    def loaded(self) -> Any:
+        alone = typer.Typer(add_completion=False)
+        alone.command(self.name)(import_module(f"topoter.cli.{self.name}").run)
+        return typer.main.get_command(alone)
+
+
 app = typer.Typer(
     name="topoter",
     help="Graph embeddings without labels, learned by predicting what was done to a graph's edges.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    demo,
-    datasets,
-    fit,
-    embed,
-    links,
-    cluster,
-    neighbors,
-    explore,
-    evaluate,
-    reproduce,
-    report,
-    search,
-    env,
-):
-    app.command(command.__name__.rsplit(".", 1)[-1])(command.run)
+for _name, _line in COMMANDS.items():
+    app.command(_name, cls=_Command, short_help=_line)(lambda: None)
 
 
 def _show_version(asked: bool) -> None:
@@ -77,8 +87,12 @@ def _root(
 
 def main() -> None:
     """Run a command and turn every expected failure into one line and an exit code."""
+    # A shell lets what it starts in the background ignore Ctrl-C; a SIGINT sent on purpose has to work there too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if any(":" in argument for argument in sys.argv[1:]):  # "my_module:MyEncoder": also a module in this folder
+        sys.path.append(os.getcwd())
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="topoter", standalone_mode=False)
         if code == INTERRUPTED:  # what Typer makes of Ctrl-C
             raise KeyboardInterrupt
         sys.stdout.flush()

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from topoter.cli.output import Json, Quiet, Seed, note, out, print_json
 
@@ -28,6 +27,7 @@ def run(
     """Group nodes by their embeddings (k-means) and say how well apart the groups are (silhouette)."""
     from topoter.graphs import read_embeddings
     from topoter.graphs.node_tables import check_table_destination, write_node_table
+    from topoter.report.tables import Table
     from topoter.tasks.clustering import best_clustering, cluster
 
     check_table_destination(out_path)
@@ -54,10 +54,5 @@ def run(
         "" if result.silhouette is None else f", silhouette {result.silhouette:.3f} (near 0 groups touch, 1 is best)"
     )
     out.print(f"{len(z):,} nodes in {chosen} clusters{quality}", soft_wrap=True)
-    table = Table()
-    table.add_column("cluster", justify="right")
-    table.add_column("nodes", justify="right")
-    for number, size in enumerate(result.sizes):
-        table.add_row(str(number), f"{size:,}")
-    out.print(table)
+    out.print(Table(["cluster", "nodes"], list(enumerate(result.sizes))).rich())
     out.print(str(out_path), soft_wrap=True)

@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from topoter.cli.output import Quiet, make_folder, note, out, progress_bar, show_log, training_progress
+from topoter.cli.output import Quiet, make_folder, note, out, show_log, training_progress
 from topoter.cli.reading import load_graph, load_graph_set
 from topoter.errors import unknown_name
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
+    import numpy as np
 
     from topoter.estimator import TopoTER
 
-METHODS = ("raw", "propagated", "random-init", "topoter")
-GRAPH_METHODS = ("degree-histogram", "random-init", "topoter")
+
+@dataclass(frozen=True)
+class Demo:
+    """What is shown: the experiment whose recipes are used, and what its dataset is called."""
+
+    experiment: str
+    dataset: str
+    title: str
+    methods: Sequence[str]
+
+
+DEMOS = {
+    "node": Demo("node-classification", "cora", "Cora", ("raw", "propagated", "random-init", "topoter")),
+    "graph": Demo("graph-classification", "mutag", "MUTAG", ("degree-histogram", "random-init", "topoter")),
+}
 
 
 def run(
@@ -30,145 +44,91 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Pre-train on Cora or MUTAG without labels, classify papers or molecules, write a report. Offline, a minute."""
-    demos = {"node": _nodes, "graph": _graphs}
-    if task not in demos:
-        raise unknown_name("task", task, demos)
-    show_log(quiet)
-    make_folder(out_dir)
-    demos[task](out_dir, seeds, quiet)
-
-
-def _nodes(out_dir: Path, seeds: int, quiet: bool) -> None:
-    """Cora's papers by the linear probe."""
-    from topoter.datasets.planetoid import CLASS_NAMES
-    from topoter.estimator import TopoTER
-    from topoter.experiments.recipes import load_recipe
-    from topoter.tasks import node_classification
-
-    start = time.perf_counter()
-    data = load_graph("embedded-cora", None, quiet)
-    rows: list[dict[str, Any]] = []
-    first: TopoTER | None = None
-    for method in METHODS:
-        recipe = load_recipe("node-classification", method, "cora")
-        scores = []
-        for seed in range(seeds):
-            if method == "topoter":
-                model = TopoTER(**recipe.parameters, random_state=seed)
-                with training_progress(f"TopoTER, seed {seed + 1} of {seeds}", model.epochs, quiet) as show:
-                    model.on_epoch = show
-                    embedding = node_classification.Embedding(model.fit_transform(data))
-                first = first or model
-            else:
-                embedding = node_classification.embed(data, method, recipe.parameters, seed)
-            scores.append(node_classification.score(embedding, data))
-        rows.append(_row(method, scores, recipe.paper))
-    assert first is not None
-    _write(
-        out_dir,
-        first,
-        data,
-        start,
-        quiet,
-        dataset="Cora",
-        rows=rows,
-        labels=data.y.numpy(),
-        label_names=list(CLASS_NAMES["cora"]),
-        parameters=load_recipe("node-classification", "topoter", "cora").parameters,
-        commands=["topoter demo"],
-    )
-    _show("Cora", rows, seeds, out_dir)
-
-
-def _graphs(out_dir: Path, seeds: int, quiet: bool) -> None:
-    """MUTAG's molecules by the cross-validated support vector machine."""
-    from topoter.estimator import TopoTER
+    if task not in DEMOS:
+        raise unknown_name("task", task, DEMOS)
     from topoter.experiments import experiment
     from topoter.experiments.experiment import Row
-
-    start = time.perf_counter()
-    graphs = load_graph_set("mutag", None, quiet)
-    chosen = experiment("graph-classification")
-    plans = {method: chosen.runs(Row(method), "mutag", seeds) for method in GRAPH_METHODS}
-    rows: list[dict[str, Any]] = []
-    with progress_bar(quiet) as progress:
-        bar = progress.add_task("MUTAG", total=len(plans) * seeds, text="") if progress else None
-        for method, runs in plans.items():
-            scores = []
-            for number, planned in enumerate(runs, start=1):
-                scores.append(chosen.measure(planned, graphs, None).result)
-                if progress is not None and bar is not None:
-                    progress.update(bar, advance=1, text=f"{method}, seed {number} of {seeds}")
-            rows.append(_row(method, scores, runs[0].recipe.paper))
-    parameters = plans["topoter"][0].parameters
-    model = TopoTER(level="graph", **parameters, random_state=0)
-    with training_progress("TopoTER, to be kept", model.epochs, quiet) as show:
-        model.on_epoch = show
-        model.fit(graphs)
-    _write(
-        out_dir,
-        model,
-        graphs,
-        start,
-        quiet,
-        dataset="MUTAG",
-        rows=rows,
-        labels=[int(graph.y) for graph in graphs],
-        label_names=["not mutagenic", "mutagenic"],
-        parameters=parameters,
-        commands=["topoter demo --task graph"],
-        level="graph",
-    )
-    _show("MUTAG", rows, seeds, out_dir)
-
-
-def _write(out_dir: Path, model: TopoTER, data: Data | list[Data], start: float, quiet: bool, **report: Any) -> None:
-    """Embeddings, model and report into one folder; the report's maps are of the encoder before and after training."""
     from topoter.graphs import write_embeddings
-    from topoter.report.demo import write_demo_report
-    from topoter.report.embedding_map import project_2d
+    from topoter.methods import build
+    from topoter.report.demo import accuracy_table, write_demo_report
+    from topoter.report.tables import many
+    from topoter.tasks.projection import project_2d
 
-    z = model.transform(data)
+    show_log(quiet)
+    make_folder(out_dir)
+    start = time.perf_counter()
+    demo = DEMOS[task]
+    data = load_graph("embedded-cora", None, quiet) if task == "node" else load_graph_set("mutag", None, quiet)
+    rows: list[dict[str, Any]] = []
+    kept: TopoTER | None = None
+    for method in demo.methods:
+        runs = experiment(demo.experiment).runs(Row(method), demo.dataset, seeds)
+        found = []
+        for one in runs:
+            if method == "topoter":
+                model = _trained(task, one.parameters, one.seed, seeds, data, quiet)
+                kept = kept or model
+                z = model.transform(data)
+            else:
+                z = build(method, task, one.parameters).fit(data, one.seed).embed(data)
+            found.append(_score(task, z, data, one.seed))
+        rows.append(_row(method, found, runs[0].recipe.paper))
+    assert kept is not None
+    z = kept.transform(data)
     note("Drawing the map ...", quiet)
-    untrained = type(model)(**model.get_params() | {"epochs": 0, "on_epoch": None})
+    untrained = type(kept)(**kept.get_params() | {"epochs": 0})
     maps = {
         "before training": project_2d(untrained.fit_transform(data), seed=0),
         "after training": project_2d(z, seed=0),
     }
     write_embeddings(out_dir / "embeddings.parquet", z, None if isinstance(data, list) else data.get("node_ids"))
-    model.save(out_dir / "model.topoter")
-    seconds = time.perf_counter() - start
-    write_demo_report(out_dir / "report.html", history=model.history_, z2d=maps, seconds=seconds, **report)
-
-
-def _show(dataset: str, rows: list[dict[str, Any]], seeds: int, out_dir: Path) -> None:
-    out.print(_table(dataset, rows, seeds))
+    kept.save(out_dir / "model.topoter")
+    labels, label_names = _labels(task, data)
+    write_demo_report(
+        out_dir / "report.html",
+        dataset=demo.title,
+        rows=rows,
+        history=kept.history_,
+        z2d=maps,
+        labels=labels,
+        label_names=label_names,
+        parameters=runs[0].parameters,
+        seconds=time.perf_counter() - start,
+        commands=["topoter demo" if task == "node" else f"topoter demo --task {task}"],
+        level=task,
+    )
+    out.print(accuracy_table(f"{demo.title} over {many(seeds, 'seed')}", rows, task).rich())
     for what, name in (("Report", "report.html"), ("Embeddings", "embeddings.parquet"), ("Model", "model.topoter")):
         out.print(f"{what + ':':11} {out_dir / name}", soft_wrap=True)
 
 
-def _row(method: str, scores: list[dict[str, Any]], paper: dict[str, float] | None) -> dict[str, Any]:
+def _trained(task: str, parameters: dict[str, Any], seed: int, seeds: int, data: Any, quiet: bool) -> TopoTER:
+    from topoter.estimator import TopoTER
+
+    model = TopoTER(level=task, **parameters, random_state=seed)
+    with training_progress(f"TopoTER, seed {seed + 1} of {seeds}", parameters["epochs"], quiet) as show:
+        return model.fit(data, callbacks=[show])
+
+
+def _score(task: str, z: np.ndarray, data: Any, seed: int) -> dict[str, Any]:
+    """Validation and test accuracy: of a linear probe on nodes, of a cross-validated machine on graphs."""
+    from topoter.tasks import graph_classification, node_classification
+
+    return node_classification.score(z, data) if task == "node" else graph_classification.score(data, seed, z=z)
+
+
+def _labels(task: str, data: Any) -> tuple[Any, list[str]]:
+    from topoter.datasets.planetoid import CLASS_NAMES
+
+    if task == "node":
+        return data.y.numpy(), list(CLASS_NAMES["cora"])
+    return [int(graph.y) for graph in data], ["not mutagenic", "mutagenic"]
+
+
+def _row(method: str, scores: Sequence[dict[str, Any]], paper: dict[str, float] | None) -> dict[str, Any]:
     row: dict[str, Any] = {"method": method}
-    for part in ("val", "test"):
-        values = [score[part] for score in scores]
-        row[f"{part}_mean"] = statistics.fmean(values)
-        row[f"{part}_std"] = statistics.stdev(values) if len(values) > 1 else 0.0
-    row["paper_mean"] = paper["mean"] if paper else None
-    row["paper_std"] = paper["std"] if paper else None
-    return row
-
-
-def _table(dataset: str, rows: list[dict[str, Any]], seeds: int) -> Table:
-    table = Table(title=f"{dataset}, accuracy in percent over {seeds} seeds", title_justify="left")
-    table.add_column("method")
-    for name in ("validation", "test", "paper (test)"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        paper = "–" if row["paper_mean"] is None else f"{row['paper_mean']:.1f} ± {row['paper_std']:.1f}"
-        table.add_row(
-            row["method"],
-            f"{row['val_mean']:.1f} ± {row['val_std']:.1f}",
-            f"{row['test_mean']:.1f} ± {row['test_std']:.1f}",
-            paper,
-        )
-    return table
+    for name in ("val", "test"):
+        values = [score[name] for score in scores]
+        row[f"{name}_mean"] = statistics.fmean(values)
+        row[f"{name}_std"] = statistics.stdev(values) if len(values) > 1 else 0.0
+    return row | {f"paper_{name}": (paper or {}).get(name) for name in ("mean", "std")}

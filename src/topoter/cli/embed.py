@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from topoter.cli.output import DataRoot, Device, Json, Quiet, note, out, print_json, show_log
+from topoter.cli.output import DataRoot, Device, Json, Quiet, TrustEncoder, note, out, print_json, show_log
 from topoter.cli.reading import Reading, is_graph_set, load_graph, load_graph_set, reads_files
 from topoter.errors import UsageError
 
@@ -22,6 +22,7 @@ def run(
     ] = Path("embeddings.parquet"),
     reading: Reading,
     layout: Annotated[str, typer.Option(help="In parquet: one `list` column, or `columns` z0, z1, ...")] = "list",
+    trust_encoder: TrustEncoder = False,
     device: Device = "cpu",
     data_root: DataRoot = None,
     quiet: Quiet = False,
@@ -34,7 +35,7 @@ def run(
 
     show_log(quiet)
     check_destination(out_path, layout)
-    fitted = TopoTER.load(model, device=device)
+    fitted = TopoTER.load(model, device, trust_encoder=trust_encoder)
     many = is_graph_set(graph, data_root)
     if many != (fitted.level == "graph"):
         kinds = ("a set of graphs", "one graph") if many else ("one graph", "a set of graphs")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import platform
 
-import torch
-
 from topoter.cli.output import Json, out, print_json
 
 
 def run(json: Json = False) -> None:
     """Show versions, threads, devices, and which kernels are active."""
+    import torch
+
     from topoter.experiments.runs import versions
     from topoter.kernels import active
     from topoter.kernels.compiled import num_threads

@@ -16,7 +16,9 @@ from topoter.errors import UsageError, unknown_name
 def run(
     task: Annotated[str, typer.Argument(help="What to evaluate: node, graph, link or temporal.")],
     dataset: Annotated[str | None, typer.Option(help="A dataset name (else the first of the paper's table).")] = None,
-    method: Annotated[str, typer.Option(help="topoter, or a method of the task's table.")] = "topoter",
+    method: Annotated[
+        str, typer.Option(help="topoter, a method of the task's table, or your own as my_module:MyMethod.")
+    ] = "topoter",
     recipe: Recipe = None,
     protocol: Annotated[
         str | None,
@@ -24,18 +26,20 @@ def run(
     ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds, each with a new encoder.")] = 3,
     epochs: Annotated[int | None, typer.Option(help="Other than the recipe's.")] = None,
-    out_dir: Annotated[Path | None, typer.Option("--out", help="Keep one JSON per run here, and reuse it.")] = None,
+    out_dir: Annotated[Path | None, typer.Option("--out", help="Keep the runs in this folder, and reuse them.")] = None,
     data_root: DataRoot = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Evaluate a method on a dataset: mean and deviation over seeds."""
-    from topoter.cli.run_bars import run_bars
+    from topoter.cli.run_bars import interruptible, run_bars
     from topoter.datasets import known_as
     from topoter.experiments import TASKS, experiment
-    from topoter.experiments.bench import Bench
     from topoter.experiments.experiment import Row
-    from topoter.experiments.tables import cells
+    from topoter.experiments.runner import make
+    from topoter.experiments.store import Store
+    from topoter.report.experiments import groups_of, rows_of
+    from topoter.report.tables import mean_and_deviation
 
     show_log(quiet)
     if task not in TASKS:
@@ -49,28 +53,33 @@ def run(
         raise UsageError(f"--seeds must be at least 1. Got {seeds} instead.")
     runs = chosen.runs(Row(method, recipe, protocol), dataset, seeds)
     if epochs is not None and "epochs" in runs[0].parameters:
-        runs = [replace(run, variation={**run.variation, "epochs": epochs}) for run in runs]
+        runs = [replace(one, variation={**one.variation, "epochs": epochs}) for one in runs]
     if out_dir is not None:
         make_folder(out_dir)
-    start = time.perf_counter()
-    bench, found = Bench(out_dir, data_root), []
-    with run_bars(runs, out_dir, jobs=1, quiet=quiet) as watcher:
+    start, store, found = time.perf_counter(), Store.read(out_dir), []
+    with interruptible(), run_bars(runs, store.records, quiet) as watcher:
         for one in runs:
-            found.append((one, bench.make(one, watcher.progress_of(one))))
-            watcher.finished(one, found[-1][1]["seconds"])
-    cell = cells(chosen, found)[0]
-    content = {
-        "task": task,
-        **cell.as_dict(),
-        "seconds": time.perf_counter() - start,
-        "peak_mb": max(content["peak_mb"] for _, content in found),
-    }
+            record = store.find(one)
+            if record is None:
+                made = make(one, data_root, watcher.progress_of(one))
+                store.add(made.record, made.losses, made.left)
+                record = made.record
+            found.append(record)
+            watcher.finished(one, record.seconds)
+    seconds = time.perf_counter() - start
     if json:
-        print_json(content)
+        measured = {"seconds": seconds, "peak_mb": max(record.peak_mb for record in found)}
+        print_json({"task": task, **rows_of(chosen, found)[0], **measured})
         return
+    (group,) = groups_of(chosen, found)
     spread = f"{len(found)} seed{'s' if len(found) > 1 else ''}"
     if protocol in chosen.single:
-        spread = f"{len(cell.scores[chosen.metrics[0]])} restarts on one encoder"
+        spread = f"{group.values} restarts on one encoder"
     marked = ", SELECTS ON TEST" if protocol == "paper" else ""
-    scores = ", ".join(f"{metric} {cell.ours(metric)} % (paper {cell.paper(metric)})" for metric in chosen.metrics)
-    out.print(f"{method} ({cell.recipe_name}) on {dataset}: {scores}; {spread}{marked}")
+    scores = []
+    for metric in chosen.metrics:
+        paper = group.published(metric) or {}
+        published = mean_and_deviation(paper.get("mean"), paper.get("std"))
+        scores.append(f"{metric} {group.text(metric)} % (paper {published})")
+    name = f"{group.recipe}, {group.decoder}" if group.decoder else group.recipe
+    out.print(f"{method} ({name}) on {dataset}: {', '.join(scores)}; {spread}{marked}", soft_wrap=True)

@@ -14,7 +14,7 @@ from topoter.cli.reading import DropBad, Header
 from topoter.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from topoter.report.explorer import GraphNeighbors
+    from topoter.explorer import GraphNeighbors
 
 MOST_NODES = 50_000
 MAP_NAMES = {
@@ -40,11 +40,11 @@ def run(
     json: Json = False,
 ) -> None:
     """Write one self-contained page: a map of the nodes to zoom, search, colour and click."""
+    from topoter.explorer import write_explorer
     from topoter.graphs import atomic_write, read_embeddings
     from topoter.graphs.node_tables import read_node_table
-    from topoter.report.embedding_map import MAPS, map_for, project_2d
-    from topoter.report.explorer import write_explorer
     from topoter.tasks.neighbors import nearest
+    from topoter.tasks.projection import MAPS, map_for, project_2d
 
     if map_ not in MAPS:
         raise UsageError(f"--map must be one of {', '.join(MAPS)}. Got {map_!r} instead.")
@@ -95,9 +95,9 @@ def run(
 
 def _graph_neighbors(path: Path, ids: Any, header: bool | None, drop_bad: bool) -> tuple[GraphNeighbors, list[str]]:
     """Edges between the nodes of the embeddings; those to other nodes are left out and counted."""
+    from topoter.explorer import GraphNeighbors
     from topoter.graphs import read_graph
     from topoter.graphs.ids import arrow_ids, positions, same_type
-    from topoter.report.explorer import GraphNeighbors
 
     data, said = read_graph(path, header=header, drop_bad=drop_bad)
     theirs, ours = same_type(arrow_ids(data.node_ids), arrow_ids(ids))

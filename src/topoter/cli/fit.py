@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,10 +20,13 @@ from topoter.cli.output import (
     out,
     print_json,
     show_log,
-    stop_on_interrupt,
     training_progress,
 )
 from topoter.cli.reading import Reading, is_graph_set, load_graph, load_graph_set, load_over_time, reads_files
+from topoter.errors import UsageError
+
+if TYPE_CHECKING:
+    from topoter.estimator import TopoTER
 
 LEAST_LEARNED = 0.01  # of the prior's entropy
 
@@ -42,7 +45,15 @@ def run(
     ] = None,
     reading: Reading,
     recipe: Recipe = None,
-    encoder: Annotated[str | None, typer.Option(help="sgc, gcn or gin.")] = None,
+    objective: Annotated[
+        str | None, typer.Option(help="What is learned: paper, full (all terms), or the name of one term.")
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="sgc, gcn, gin, or a PyG module's class: package.module:Class.")
+    ] = None,
+    encoder_parameter: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Of the encoder alone; repeat it for more.")
+    ] = None,
     order: Annotated[int | None, typer.Option(help="Hops an SGC layer aggregates (k).")] = None,
     channels: Annotated[int | None, typer.Option(help="Width of the embedding (F); of each layer of gin.")] = None,
     perturbation_rate: Annotated[float | None, typer.Option(help="Share of pairs flipped (r).")] = None,
@@ -60,10 +71,9 @@ def run(
     json: Json = False,
 ) -> None:
     """Pre-train on a graph, on a set of graphs, or on what happened to a graph over time, and save the model."""
-    from topoter.errors import UsageError
     from topoter.estimator import TopoTER
     from topoter.graphs import atomic_write
-    from topoter.training import Interrupted, pretrain
+    from topoter.training import Checkpoint, Interrupted, StopOnSignal
 
     show_log(quiet)
     if (graph is None) == (snapshots is None):
@@ -77,7 +87,9 @@ def run(
             "temporal-links" if graph is None else "graph-classification" if many else "node-classification",
             graph or snapshots or "",
             recipe,
+            objective=objective,
             encoder=encoder,
+            encoder_parameters=_key_values(encoder_parameter or []) or None,
             order=order,
             out_channels=channels,
             perturbation_rate=perturbation_rate,
@@ -89,129 +101,94 @@ def run(
         )
         model = TopoTER(**parameters, random_state=seed, device=device)
         model.check_parameters()
-        if resume:
-            ResumeFile.check(out_path)
+        saved = Checkpoint(out_path.with_name(f"{out_path.name}.resume"), save_seconds, resume)
         data: Any
-        batches: Iterable[Any]
         if graph is None:
-            data, times = load_over_time(snapshots or "", data_root, reading)
-            state, transitions = model.start_snapshots(times, data.x)
-            batches = transitions
-            note(f"{len(times)} snapshots of {data.num_nodes:,} nodes, {len(transitions)} transitions.", quiet)
+            data, times = load_over_time(snapshots or "", data_root, quiet, reading)
+            fit = partial(model.fit_snapshots, times, x=data.x)
         else:
             data = (
                 load_graph_set(graph, data_root, quiet, reading)
                 if many
                 else load_graph(graph, data_root, quiet, seed, reading)
             )
-            state, batches = model.start(data)
-        if str(model.cleaning_):
-            note(f"Edges: {model.cleaning_}.", quiet)
-        saved = ResumeFile(out_path, model.fingerprint(data))
-        if resume:
-            saved.load(state)
-            note(f"Going on after epoch {len(state.history)}.", quiet)
+            fit = partial(model.fit, data)
         try:
-            with training_progress("pre-training", model.epochs, quiet) as show, stop_on_interrupt() as asked:
-                pretrain(
-                    state,
-                    batches,
-                    model.settings(),
-                    on_epoch=show,
-                    should_stop=asked,
-                    save=saved.save,
-                    save_seconds=save_seconds,
-                )
+            with training_progress("pre-training", model.effective_params()["epochs"], quiet) as show:
+                fit(callbacks=[saved, StopOnSignal(), show])
         except Interrupted as error:
-            raise Interrupted(
-                f"{error} Nothing is lost: run the same command with --resume to go on ({saved.path})."
-            ) from None
-        model.finish(state)
+            hint = f"Nothing is lost: run the same command with --resume to go on ({saved.path})."
+            raise Interrupted(f"{error} {hint}") from None
         model.save(temporary)
-    saved.path.unlink(missing_ok=True)
-    last = model.history_[-1] if model.history_ else None
-    kept = min(model.history_, key=lambda record: record.loss, default=None)  # its weights are the model's
-    if json:
-        print_json(
-            {
-                "model": str(out_path),
-                **({"graphs": len(data)} if isinstance(data, list) else {}),
-                "nodes": model.num_nodes_,
-                "edges": model.num_edges_,
-                "epochs": len(model.history_),
-                "loss": last.loss if last else None,
-                "prior_entropy": last.prior_entropy if last else None,
-                "kept_epoch": kept.epoch if kept else 0,
-                "kept_loss": kept.loss if kept else None,
-            }
-        )
-    else:
-        if kept is None:
-            note("0 epochs: the encoder is untrained.", quiet)
-        else:
-            note(f"{len(model.history_)} epochs; kept epoch {kept.epoch}, the lowest: {describe(kept)}", quiet)
-            if kept.loss > (1 - LEAST_LEARNED) * kept.prior_entropy:
-                note(
-                    f"This loss is not {LEAST_LEARNED:.0%} below the prior, what guessing by the shares of the types "
-                    "costs: little was learned. Try more --epochs or a higher --lr, and look at your features' scales.",
-                    quiet,
-                )
-        out.print(str(out_path), soft_wrap=True)
+    saved.remove()
+    _tell(model, out_path, len(data) if many else None, quiet, json)
 
 
 def _parameters(experiment: str, graph: str, recipe: str | None, **given: Any) -> dict[str, Any]:
     """The recipe of the dataset (or the default one), with what the user said put over it."""
     from topoter.datasets import known_as
-    from topoter.errors import UsageError
+    from topoter.estimator import TopoTER
     from topoter.experiments.recipes import DEFAULT, load_recipe
 
     parameters = load_recipe(experiment, "topoter", known_as(graph) or DEFAULT, recipe).parameters
-    parameters.pop("decoder", None)  # of pairs; a fit has none
-    level = "graph" if experiment == "graph-classification" else "node"
+    known = TopoTER().get_params()  # a recipe may have more to say, of what follows a fit
+    parameters = {name: value for name, value in parameters.items() if name in known}
+    parameters["level"] = "graph" if experiment == "graph-classification" else "node"
     said = {name: value for name, value in given.items() if value is not None}
     encoder = said.get("encoder", parameters["encoder"])
     if "order" in said and encoder != "sgc":
         raise UsageError(f"--order goes with the encoder sgc: {encoder} reaches as many hops as it has layers.")
+    if "out_channels" in said and ":" in encoder:
+        raise UsageError(f"--channels goes with the encoders sgc, gcn and gin: give {encoder} --encoder-parameter.")
     if "out_channels" in said and encoder == "gin":  # the outputs of all its layers are concatenated
         said["hidden_channels"] = said.pop("out_channels")
-    return parameters | {"level": level} | said
+    return parameters | said
 
 
-class ResumeFile:
-    """The state of an unfinished fit, beside the model it will become."""
+def _key_values(pairs: list[str]) -> dict[str, Any]:
+    """KEY=VALUE, a value read as a number, true, false or null where it is one."""
+    from json import loads
 
-    def __init__(self, out_path: Path, fingerprint: str) -> None:
-        self.path = self.beside(out_path)
-        self.fingerprint = fingerprint
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
+            raise UsageError(f"--encoder-parameter must be KEY=VALUE. Got {pair!r} instead.")
+        try:
+            found[key] = loads(value)
+        except ValueError:
+            found[key] = value
+    return found
 
-    @staticmethod
-    def beside(out_path: Path) -> Path:
-        return out_path.with_name(out_path.name + ".resume")
 
-    @classmethod
-    def check(cls, out_path: Path) -> None:
-        """Raise where there is none, before a large graph is read."""
-        from topoter.errors import UsageError
-
-        if not cls.beside(out_path).is_file():
-            raise UsageError(
-                f"There is nothing to resume: {cls.beside(out_path)} does not exist. Run without --resume."
+def _tell(model: TopoTER, path: Path, graphs: int | None, quiet: bool, json: bool) -> None:
+    """What was learned, and where it is."""
+    last = model.history_[-1] if model.history_ else None
+    kept = min(model.history_, key=lambda record: record.loss, default=None)  # its weights are the model's
+    if json:
+        content = {
+            "model": str(path),
+            **({} if graphs is None else {"graphs": graphs}),
+            "nodes": model.num_nodes_,
+            "edges": model.num_edges_,
+            "epochs": len(model.history_),
+            "loss": last.loss if last else None,
+            "prior_entropy": last.metrics.get("prior_entropy") if last else None,
+            "kept_epoch": kept.epoch if kept else 0,
+            "kept_loss": kept.loss if kept else None,
+            "kept_metrics": kept.metrics if kept else {},
+        }
+        print_json(content)
+        return
+    if kept is None:
+        note("0 epochs: the encoder is untrained.", quiet)
+    else:
+        note(f"{len(model.history_)} epochs; kept epoch {kept.epoch}, the lowest: {describe(kept)}", quiet)
+        from_change = kept.metrics.get("types-from-change_loss") or kept.loss  # its term of a sum
+        if from_change > (1 - LEAST_LEARNED) * kept.prior_entropy:
+            note(
+                f"This loss is not {LEAST_LEARNED:.0%} below the prior, what guessing by the shares of the types "
+                "costs: little was learned. Try more --epochs or a higher --lr, and look at your features' scales.",
+                quiet,
             )
-
-    def save(self, state: Any) -> None:
-        from topoter.checkpoint import save_checkpoint
-
-        content = {"fingerprint": self.fingerprint, "training": state.scalars()}
-        save_checkpoint(self.path, "training", state.tensors(), content)
-
-    def load(self, state: Any) -> None:
-        from topoter.checkpoint import load_checkpoint
-        from topoter.errors import UsageError
-
-        tensors, content = load_checkpoint(self.path, "training")
-        if content["fingerprint"] != self.fingerprint:
-            raise UsageError(
-                f"{self.path} was made with another graph or other options. "
-                "Repeat the options of the interrupted command, or run without --resume to start anew."
-            )
-        state.restore(tensors, content["training"])
+    out.print(str(path), soft_wrap=True)

@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from topoter.cli.output import DataRoot, Device, Json, Quiet, Seed, note, out, print_json, progress_bar, show_log
+from topoter.cli.output import (
+    DataRoot,
+    Device,
+    Json,
+    Quiet,
+    Seed,
+    TrustEncoder,
+    note,
+    out,
+    print_json,
+    progress_bar,
+    show_log,
+)
 from topoter.cli.reading import Reading, load_graph, reads_files
 
 
@@ -20,6 +32,7 @@ def run(
     out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the ranking goes, a .csv.")] = Path("links.csv"),
     reading: Reading,
     seed: Seed = 0,
+    trust_encoder: TrustEncoder = False,
     device: Device = "cpu",
     data_root: DataRoot = None,
     quiet: Quiet = False,
@@ -37,7 +50,7 @@ def run(
     if top < 1:
         raise UsageError(f"--top must be at least 1. Got {top} instead.")
     check_writable(out_path)
-    fitted = TopoTER.load(model, device=device)
+    fitted = TopoTER.load(model, device, trust_encoder=trust_encoder)
     if fitted.level == "graph":
         raise UsageError(f"{model} was fitted on a set of graphs: fit a model on one graph first.")
     data = load_graph(graph, data_root, quiet, reading=reading)

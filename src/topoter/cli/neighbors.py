@@ -8,8 +8,6 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from topoter.cli.cluster import Embeddings
 from topoter.cli.output import Json, Quiet, note, out, print_json
@@ -31,6 +29,7 @@ def run(
     """Find the nearest neighbours of nodes by the cosine of their embeddings."""
     from topoter.graphs import read_embeddings
     from topoter.graphs.node_tables import check_table_destination, write_node_table
+    from topoter.report.tables import Table
     from topoter.tasks.neighbors import nearest
 
     if not nodes and out_path is None:
@@ -60,12 +59,8 @@ def run(
         )
     elif nodes:
         for row, near, values in zip(rows, found, similarity):
-            table = Table(title=Text(f"nearest to {names[row]}"), title_justify="left")
-            table.add_column("node")
-            table.add_column("cosine", justify="right")
-            for place, value in zip(near, values):
-                table.add_row(Text(str(names[place])), f"{value:.4f}")
-            out.print(table)
+            pairs = [[str(names[place]), f"{value:.4f}"] for place, value in zip(near, values)]
+            out.print(Table(["node", "cosine"], pairs, caption=f"nearest to {names[row]}").rich())
     elif json:
         print_json({"table": str(out_path), "nodes": len(rows), "neighbors": found.shape[1]})
     if out_path is not None and not json:

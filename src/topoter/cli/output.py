@@ -1,15 +1,13 @@
-"""What every command shares: where text goes, progress bars, and stopping on Ctrl-C."""
+"""What every command shares: where text goes, progress bars, options that mean the same everywhere."""
 
 from __future__ import annotations
 
 import json
 import logging
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,6 +42,9 @@ def _known_recipe(name: str | None) -> str | None:
 
 Recipe = Annotated[
     str | None, typer.Option(callback=_known_recipe, help="Which recipe to start from: best (ours) or paper.")
+]
+TrustEncoder = Annotated[
+    bool, typer.Option("--trust-encoder", help="Import the class of the model's own encoder: that runs its code.")
 ]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps.")]
 
@@ -126,26 +127,23 @@ def training_progress(description: str, epochs: int, quiet: bool) -> Iterator[Ca
         yield show
 
 
+_TYPES = {"add": "add", "delete": "del", "keep_disconnected": "apart", "keep_connected": "conn"}
+
+
 def describe(record: EpochRecord) -> str:
-    """The loss, what guessing would cost, and how often each type was right."""
-    names = ("add", "del", "apart", "conn")
-    accuracy = " ".join(f"{n} {a:.0%}" for n, a in zip(names, record.accuracy) if a is not None)
-    return f"loss {record.loss:.3f} (prior {record.prior_entropy:.3f}) right: {accuracy}"
-
-
-@contextmanager
-def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C asks to stop at the next epoch; a second one stops at once."""
-    asked = False
-
-    def ask(_signal: int, _frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield lambda: asked
-    finally:
-        signal.signal(signal.SIGINT, before)
+    """The loss, what guessing would cost, how often each type was right, and every other metric by its name."""
+    text = f"loss {record.loss:.3f}"
+    right: dict[str, str] = {}  # "" for the paper's term, "pair " for that of pairs
+    others = ""
+    for name, value in record.metrics.items():
+        term, found, kind = name.partition("accuracy_")
+        if value is None:
+            continue
+        if name == "prior_entropy":
+            text += f" (prior {value:.3f})"
+        elif found and kind in _TYPES:
+            words = term.replace("_", " ")
+            right[words] = right.get(words, "") + f" {_TYPES[kind]} {value:.0%}"
+        elif not name.endswith("_prior_entropy"):  # the same pairs have the same prior
+            others += f" {name.replace('_', ' ')} {value:.3f}"
+    return text + "".join(f" {term}right:{shares}" for term, shares in right.items()) + others

@@ -110,7 +110,9 @@ def load_graph(
     return data
 
 
-def load_over_time(name_or_path: str, data_root: Path | None, reading: Reading) -> tuple[Data, list[Tensor]]:
+def load_over_time(
+    name_or_path: str, data_root: Path | None, quiet: bool, reading: Reading
+) -> tuple[Data, list[Tensor]]:
     """A graph at several times, from a user's files or a named dataset: all of it as one graph, and the edges of each.
 
     The one graph has a `time` per edge, and the number 1 as every node's feature.
@@ -136,6 +138,7 @@ def load_over_time(name_or_path: str, data_root: Path | None, reading: Reading) 
         edges, node_ids = snapshots.edges, snapshots.node_names
     time = torch.repeat_interleave(torch.tensor([edge_index.size(1) for edge_index in edges]))
     data = Data(x=torch.ones(len(node_ids), 1), edge_index=torch.cat(edges, dim=1), time=time, node_ids=node_ids)
+    note(f"{len(edges)} snapshots of {len(node_ids):,} nodes, {len(edges) - 1} transitions.", quiet)
     return data, edges
 
 
@@ -157,7 +160,7 @@ def load_graph_set(
     """A user's folder in the TU format if there is one of that name, else a named dataset."""
     from topoter.datasets import load_graphs
     from topoter.datasets.tu import read_tu, tu_folder
-    from topoter.graph_sets import read_graph_set
+    from topoter.structure.graph_sets import read_graph_set
 
     if reading is not None:
         reading.refuse(f"this goes with the file of one graph, not with the set {name_or_path!r}.")
@@ -172,10 +175,13 @@ def load_graph_set(
 def _check_is_name(name_or_path: str, data_root: Path | None) -> None:
     """Raise if what does not exist is no dataset either; what looks like a file is no dataset with a typing error."""
     from topoter.datasets import dataset_kind
+    from topoter.datasets.own import is_import_path
 
-    if any(mark in name_or_path for mark in "/\\."):
+    if any(mark in name_or_path for mark in "/\\.") and not is_import_path(name_or_path):
         raise TopoterError(f"There is no file {name_or_path}.")
     try:
         dataset_kind(name_or_path, data_root)
     except UsageError as error:
+        if is_import_path(name_or_path):
+            raise
         raise UsageError(f"There is no file {name_or_path} and no dataset of that name. {error}") from None

@@ -1,22 +1,25 @@
-"""`topoter reproduce`: a table or figure of the paper, or all; ours beside the paper's; resumable, one JSON per run."""
+"""`topoter reproduce`: a table or figure of the paper, or all; ours beside the paper's; resumable."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markdown import Markdown
 
 from topoter.cli.output import DataRoot, Json, Quiet, err, error_line, make_folder, note, out, print_json, show_log
 from topoter.errors import TopoterError, UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from topoter.experiments.bench import Failure
+    from topoter.experiments.runner import Failure
     from topoter.experiments.runs import Run
+    from topoter.experiments.store import Store
+    from topoter.report.tables import Table
 
 ALL = "all"
+MODEL_SIZE = "model-size"  # a table that is counted, not run
 
 
 def run(
@@ -25,18 +28,22 @@ def run(
     methods: Annotated[str | None, typer.Option(help="Only these, comma-separated.")] = None,
     datasets: Annotated[str | None, typer.Option(help="Only these, comma-separated.")] = None,
     jobs: Annotated[int, typer.Option(help="How many runs at once, each with its share of the cores.")] = 1,
+    cluster: Annotated[
+        str | None, typer.Option(help="Make the runs on a Dask cluster instead: tcp://HOST:PORT of its scheduler.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Run nothing: what is missing, how long it took.")] = False,
     stored: Annotated[bool, typer.Option("--stored", help="Run nothing: the table of what is on disk.")] = False,
-    out_dir: Annotated[Path, typer.Option("--out", help="Where the JSON files are and go.")] = Path("results"),
+    out_dir: Annotated[Path, typer.Option("--out", help="The folder of results: EXPERIMENT.jsonl.")] = Path("results"),
     data_root: DataRoot = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Reproduce a table of the paper, or all of them: what is on disk already is not run again."""
-    from topoter.cli.run_bars import run_bars
+    from topoter.cli.run_bars import interruptible, run_bars
     from topoter.experiments import EXPERIMENTS, experiment
-    from topoter.experiments.outputs import MODEL_SIZE
-    from topoter.experiments.schedule import make_all, missing_runs, plan_all
+    from topoter.experiments.engines import on_cluster, on_this_machine
+    from topoter.experiments.runner import make_all, plan_all
+    from topoter.experiments.store import Store
     from topoter.training import Interrupted
 
     show_log(quiet)
@@ -47,59 +54,58 @@ def run(
             raise UsageError(f"{option} must be at least 1. Got {value} instead.")
     if dry_run and stored:
         raise UsageError("--dry-run lists what is missing and --stored shows what is there: give one of them.")
+    if cluster and jobs > 1:
+        raise UsageError("--jobs is for the cores of this machine and --cluster for others: give one of them.")
     if name == MODEL_SIZE:
-        make_folder(out_dir)
-        _show_model_size(out_dir, json)
+        _show_model_size(json)
         return
     asked = _datasets(name, datasets, data_root), _names(methods)
     plans = plan_all(*asked, seeds) if name == ALL else {name: experiment(name).plan(*asked, seeds)}
     runs = [run for plan in plans.values() for run in plan]
-    missing = [] if stored else missing_runs(runs, out_dir)
+    store = Store.read(out_dir)
+    missing = [] if stored else [run for run in runs if store.find(run) is None]
     if dry_run:
-        _show_what_is_missing(missing, len(runs), out_dir, jobs, json)
+        _show_what_is_missing(missing, len(runs), store, jobs, json)
         return
+    failures: list[Failure] = []
     if missing:
         make_folder(out_dir)
-    try:
-        with run_bars(missing, out_dir, jobs, quiet) as watcher:
-            failures = make_all(missing, out_dir, data_root, jobs, watcher)
-    except KeyboardInterrupt:
-        raise Interrupted("Interrupted. What is made is kept: the same command goes on from there.") from None
-    _show_outputs(plans, out_dir, seeds, name == ALL, bool(failures), quiet, json)
+        engine = on_cluster(cluster) if cluster else nullcontext(on_this_machine(min(jobs, len(missing))))
+        try:
+            with interruptible(), engine as where, run_bars(missing, store.records, quiet) as watcher:
+                failures = make_all(missing, store, data_root, where, watcher)
+        except KeyboardInterrupt:
+            raise Interrupted("Interrupted. What is made is kept: the same command goes on from there.") from None
+    _show_tables(plans, store, seeds, name == ALL, bool(failures), quiet, json)
     _show_failures(failures)
 
 
-def _show_outputs(
-    plans: dict[str, list[Run]], out_dir: Path, seeds: int, of_all: bool, failed: bool, quiet: bool, json: bool
+def _show_tables(
+    plans: dict[str, list[Run]], store: Store, seeds: int, of_all: bool, failed: bool, quiet: bool, json: bool
 ) -> None:
-    """Write every table and figure; print the one table that was asked for, or where all are."""
+    """Print what was asked for, as far as it is there."""
     from topoter.experiments import experiment
-    from topoter.experiments.outputs import rows_of, table_of, write_model_size, write_outputs
+    from topoter.report.experiments import rows_of, tables_of
 
-    rows = {name: rows_of(name, plan, out_dir) for name, plan in plans.items()}
-    rows = {name: found for name, found in rows.items() if found}
-    if not rows and failed:
-        return
-    if not rows:
-        raise TopoterError(f"There are no runs of these methods and datasets in {out_dir}.")
-    files = {name: write_outputs(name, plans[name], out_dir) for name in rows}
-    if of_all:
-        files["model-size"] = [write_model_size(out_dir)]
+    every = {name: [record for run in plan if (record := store.find(run))] for name, plan in plans.items()}
+    records = {name: found for name, found in every.items() if found}
+    if not records:
+        if failed:
+            return
+        raise TopoterError(f"There are no runs of these methods and datasets in {store.folder}.")
     if json:
-        content: Any = {name: [row.as_dict() for row in found] for name, found in rows.items()}
-        print_json(content if of_all else next(iter(content.values())))
+        rows = {name: rows_of(experiment(name), found) for name, found in records.items()}
+        print_json(rows if of_all else next(iter(rows.values())))
         return
+    for name, found in records.items():
+        if of_all:
+            out.print(f"# {name}\n")
+        for table in tables_of(experiment(name), found, seeds):
+            _print_table(table)
     if of_all:
-        for paths in files.values():
-            for path in paths:
-                out.print(str(path), soft_wrap=True)
-        return
-    for name, found in rows.items():
-        _print_table(table_of(name, found, seeds))
-        what = experiment(name).measures
-        note(f"{what} in percent, mean and deviation over seeds. One JSON per run in {out_dir}.", quiet)
-        for path in files[name][1:]:
-            out.print(f"Figure: {path}", soft_wrap=True)
+        out.print(f"# {MODEL_SIZE}\n")
+        _show_model_size(json)
+    note(f"Figures, and all that is in {store.folder}: topoter report {store.folder} -o report.html", quiet)
 
 
 def _show_failures(failures: Sequence[Failure]) -> None:
@@ -117,39 +123,34 @@ def _show_failures(failures: Sequence[Failure]) -> None:
         raise typer.Exit(min(failure.exit_code for failure in failures))
 
 
-def _show_what_is_missing(missing: Sequence[Run], count: int, out_dir: Path, jobs: int, json: bool) -> None:
+def _show_what_is_missing(missing: Sequence[Run], count: int, store: Store, jobs: int, json: bool) -> None:
     """The runs to be made, row by row, with the seconds of each and where those are known from."""
-    from topoter.cli.run_bars import lasting
-    from topoter.experiments.durations import Durations
+    from topoter.cli.run_bars import UNKNOWN, expected, lasting
+    from topoter.report.tables import Table
 
-    durations = Durations.stored(out_dir)
-    expected = [durations.of(run) for run in missing]
+    lengths = expected(missing, store.records)
     if json:
-        described = [{k: v for k, v in run.description().items() if k != "parameters"} for run in missing]
-        print_json([d | {"seconds": e.seconds, "source": e.source} for d, e in zip(described, expected)])
+        names = ("experiment", "dataset", "method", "recipe", "protocol")
+        described = [dict(zip(names, run.key)) | {"seed": run.seed, "variation": run.variation} for run in missing]
+        print_json([d | {"seconds": seconds, "source": source} for d, (seconds, source) in zip(described, lengths)])
         return
     if not missing:
-        out.print(f"Nothing to run: all {count} runs are in {out_dir}.", soft_wrap=True)
+        out.print(f"Nothing to run: all {count} runs are in {store.folder}.", soft_wrap=True)
         return
     rows: dict[tuple[str, ...], list[int]] = {}
-    for run, known in zip(missing, expected):
+    for run, (seconds, source) in zip(missing, lengths):
         varied = "".join(f" {key}={value}" for key, value in run.variation.items())
         protocol = "" if run.protocol == "validation" else f", {run.protocol}"
         method = f"{run.recipe.method} ({run.recipe.name}{protocol}){varied}"
-        each = known.source if known.seconds is None else lasting(known.seconds)
-        source = "" if known.seconds is None else known.source
-        rows.setdefault((run.recipe.experiment, run.recipe.dataset, method, each, source), []).append(run.seed)
-    lines = ["| experiment | dataset | method | seeds | each | from |", "|---|---|---|---|---|---|"]
-    for (name, dataset, method, each, source), numbers in rows.items():
-        lines.append(f"| {name} | {dataset} | {method} | {_ranges(numbers)} | {each} | {source} |")
-    _print_table("\n".join(lines) + "\n")
-    known_seconds = [known.seconds for known in expected if known.seconds is not None]
-    unknown = len(missing) - len(known_seconds)
-    rest = f", and {unknown} of unknown length" if unknown else ""
-    at_once = f", {lasting(sum(known_seconds) / jobs)} with {jobs} jobs" if jobs > 1 else ""
+        each = (UNKNOWN, "") if seconds is None else (lasting(seconds), source)
+        rows.setdefault((run.recipe.experiment, run.recipe.dataset, method, *each), []).append(run.seed)
+    body = [[*key[:3], _ranges(numbers), *key[3:]] for key, numbers in rows.items()]
+    _print_table(Table(["experiment", "dataset", "method", "seeds", "each", "from"], body))
+    known = [seconds for seconds, _ in lengths if seconds is not None]
+    rest = f", and {len(missing) - len(known)} of unknown length" if len(known) < len(missing) else ""
+    at_once = f", {lasting(sum(known) / jobs)} with {jobs} jobs" if jobs > 1 else ""
     out.print(
-        f"{len(missing)} of {count} runs to make: {lasting(sum(known_seconds))} for {len(known_seconds)} of them"
-        f"{at_once}{rest}.",
+        f"{len(missing)} of {count} runs to make: {lasting(sum(known))} for {len(known)} of them{at_once}{rest}.",
         soft_wrap=True,
     )
 
@@ -165,20 +166,22 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
 
 
-def _show_model_size(out_dir: Path, json: bool) -> None:
+def _show_model_size(json: bool) -> None:
     """Numbers of parameters on Cora with the paper's settings."""
-    from topoter.experiments.outputs import write_model_size
     from topoter.experiments.sizes import model_sizes
+    from topoter.report.experiments import size_table
 
-    path = write_model_size(out_dir)
     if json:
         print_json(model_sizes())
     else:
-        _print_table(path.read_text(encoding="utf-8"))
+        _print_table(size_table(model_sizes()))
 
 
-def _print_table(table: str) -> None:
-    out.print(Markdown(table) if out.is_terminal else table, soft_wrap=not out.is_terminal)
+def _print_table(table: Table) -> None:
+    if out.is_terminal:
+        out.print(table.rich())
+    else:
+        out.print(table.markdown(), markup=False, soft_wrap=True)
 
 
 def _datasets(name: str, text: str | None, data_root: Path | None) -> list[str] | None:

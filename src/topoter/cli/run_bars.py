@@ -1,100 +1,126 @@
-"""Bars for many runs: one for all of them with the time left, and a line for each that is going on."""
+"""What commands that make runs share: bars with the time left, how long runs took before, and stopping on a signal."""
 
 from __future__ import annotations
 
+import signal
+import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from topoter.cli.output import err, note
-from topoter.experiments.bench import Watcher
+from topoter.experiments.runner import Watcher
+from topoter.experiments.runs import Run
+from topoter.experiments.store import Record
 
-if TYPE_CHECKING:
-    from topoter.experiments.durations import Outlook
-    from topoter.experiments.runs import Run
-
-_SECONDS_BETWEEN_UPDATES = 0.2
+UNKNOWN = "unknown"
+_COLUMNS = (
+    TextColumn("{task.description}"),
+    BarColumn(bar_width=24),
+    TextColumn("{task.percentage:>3.0f} %"),
+    TextColumn("{task.fields[text]}"),
+)
 
 
 @contextmanager
-def run_bars(runs: Sequence[Run], folder: Path | None, jobs: int, quiet: bool) -> Iterator[Watcher]:
-    """A watcher that draws on stderr; where that is no terminal, a plain line appears every tenth of the way."""
-    from topoter.experiments.durations import Durations, Outlook
+def interruptible() -> Iterator[None]:
+    """Inside the block Ctrl-C and SIGTERM raise KeyboardInterrupt, also in a process that was started to ignore it."""
 
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def expected(runs: Iterable[Run], records: Iterable[Record]) -> list[tuple[float | None, str]]:
+    """The seconds that each run may take, and where that is known from: its row, else its method on the dataset."""
+    known: dict[tuple[object, ...], list[float]] = {}
+    for record in records:
+        for key in (record.key[:-1], record.key[1:3]):
+            known.setdefault(key, []).append(record.seconds)
+
+    def of(run: Run) -> tuple[float | None, str]:
+        for key, source in ((run.key[:-1], "other seeds"), (run.key[1:3], "like runs")):
+            if key in known:
+                return statistics.fmean(known[key]), source
+        return None, UNKNOWN
+
+    return [of(run) for run in runs]
+
+
+@contextmanager
+def run_bars(runs: Sequence[Run], records: Iterable[Record], quiet: bool) -> Iterator[Watcher]:
+    """A watcher that draws on stderr; where that is no terminal, a plain line appears every tenth of the way."""
     if quiet or not runs:
         yield Watcher()
-        return
-    outlook = Outlook(runs, Durations.stored(folder) if folder else Durations(), jobs)
-    if not err.is_terminal:
-        yield _Lines(outlook)
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TextColumn("{task.fields[text]}"),
-    )
-    with Progress(*columns, console=err, transient=True) as progress:
-        yield _Bars(outlook, progress)
-
-
-class _Lines(Watcher):
-    """Plain lines, for a file that somebody looks into now and then."""
-
-    def __init__(self, outlook: Outlook) -> None:
-        self._outlook = outlook
-        self._tenths = 0
-
-    def progressed(self, run: Run, share: float, text: str) -> None:
-        self._outlook.progressed(run, share)
-
-    def finished(self, run: Run, seconds: float | None) -> None:
-        self._outlook.finished(run, seconds)
-        done, left = self._outlook.done_and_left()
-        everything = self._outlook.finished_count == self._outlook.count
-        tenths = 10 if everything else min(9, int(10 * done / ((done + left) or 1.0)))
-        if tenths > self._tenths and self._outlook.count > 1:
-            self._tenths = tenths
-            note(f"{10 * tenths} %: {overall(self._outlook)}")
+    elif not err.is_terminal:
+        yield _Bars(runs, records, None)
+    else:
+        with Progress(*_COLUMNS, console=err, transient=True) as progress:
+            yield _Bars(runs, records, progress)
 
 
 class _Bars(Watcher):
-    """Rich's bars, the overall one weighed by the seconds that runs are expected to take."""
+    """A bar over all runs, weighed by the seconds that they took before, and one for the run that is going on here."""
 
-    def __init__(self, outlook: Outlook, progress: Progress) -> None:
-        self._outlook = outlook
+    def __init__(self, runs: Sequence[Run], records: Iterable[Record], progress: Progress | None) -> None:
+        seconds = [found for found, _ in expected(runs, records)]
+        mean = statistics.fmean([found for found in seconds if found is not None] or [1.0])
+        self._weights = {run.key: mean if found is None else found for run, found in zip(runs, seconds)}
+        self._left = dict(self._weights)
+        self._share = 0.0  # of the run that is going on, in seconds
+        self._tenths = 0
+        self._began = time.monotonic()
         self._progress = progress
-        self._all = progress.add_task("all runs", total=None, text="", visible=outlook.count > 1)
-        self._going: dict[str, TaskID] = {}
-        self._drawn = 0.0
-        self._draw()
+        self._all: TaskID | None = None
+        self._going: TaskID | None = None
+        if progress is not None and len(runs) > 1:
+            self._all = progress.add_task("all runs", total=1.0, text=self._text())
 
     def progressed(self, run: Run, share: float, text: str) -> None:
-        self._outlook.progressed(run, share)
-        if run.name not in self._going:
-            self._going[run.name] = self._progress.add_task(f"{run.recipe.experiment}: {run.label}", total=1.0, text="")
-        self._progress.update(self._going[run.name], completed=share, text=text)
-        if time.monotonic() - self._drawn >= _SECONDS_BETWEEN_UPDATES:
+        self._share = share * self._weights[run.key]
+        if self._progress is not None:
+            if self._going is None:
+                self._going = self._progress.add_task(f"{run.recipe.experiment}: {run.label}", total=1.0, text="")
+            self._progress.update(self._going, completed=share, text=text)
             self._draw()
 
     def finished(self, run: Run, seconds: float | None) -> None:
-        self._outlook.finished(run, seconds)
-        if run.name in self._going:
-            self._progress.remove_task(self._going.pop(run.name))
+        weight, self._share = self._left.pop(run.key, 0.0), 0.0
+        if not seconds:  # taken over or failed: it says nothing of how fast runs are
+            self._weights[run.key] -= weight
+        if self._progress is not None and self._going is not None:
+            self._progress.remove_task(self._going)
+            self._going = None
         self._draw()
 
+    def _done(self) -> float:
+        """The part of the work that is done."""
+        whole = sum(self._weights.values())
+        return 1.0 if not self._left else 1 - (sum(self._left.values()) - self._share) / whole if whole else 0.0
+
+    def _text(self) -> str:
+        done, spent = self._done(), time.monotonic() - self._began
+        left = f", {lasting(spent / done * (1 - done))} left" if done > 0 else ""
+        return f"{len(self._weights) - len(self._left)} of {len(self._weights)} runs{left}"
+
     def _draw(self) -> None:
-        self._drawn = time.monotonic()
-        done, left = self._outlook.done_and_left()
-        self._progress.update(self._all, completed=done, total=done + left, text=overall(self._outlook))
-
-
-def overall(outlook: Outlook) -> str:
-    return f"{outlook.finished_count} of {outlook.count} runs, {lasting(outlook.seconds_left())} left"
+        if self._progress is not None:
+            if self._all is not None:
+                self._progress.update(self._all, completed=self._done(), text=self._text())
+            return
+        tenths = int(10 * self._done()) if not self._left else min(9, int(10 * self._done()))
+        if tenths > self._tenths and len(self._weights) > 1:
+            self._tenths = tenths
+            note(f"{10 * tenths} %: {self._text()}")
 
 
 def lasting(seconds: float) -> str:

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from topoter.datasets.base import Bundled, Dataset, register
 from topoter.errors import DataError
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
-
-INSTALL_CORA = 'pip install "topoter[demo]"'
-INSTALL_MUTAG = 'pip install "topoter[baselines]" (Python 3.12 or older: GraKeL does not install on 3.13)'
 
 
 def _package_folder(package: str, *parts: str) -> Path | None:
@@ -39,15 +37,33 @@ def mutag_folder() -> Path | None:
     return _package_folder("grakel", "tests", "data", "MUTAG")
 
 
-def read_embedded_cora() -> Data:
+CORA = Bundled(cora_folder, 'pip install "topoter[demo]"')
+MUTAG = Bundled(
+    mutag_folder, 'pip install "topoter[baselines]" (Python 3.12 or older: GraKeL does not install on 3.13)'
+)
+
+
+class EmbeddedCora(Dataset):
+    """Cora from nowhere else than the package that carries it."""
+
+    family = "embedded"
+
+    def load(self, data_root: str | Path | None, seed: int) -> Data:
+        folder = cora_folder()
+        if folder is None:
+            raise DataError(f"The embedded Cora needs the package graphdatascience: {CORA.install}.")
+        return read_embedded_cora(folder)
+
+
+register(EmbeddedCora("", 2708, 5278, 1433, 7, name="embedded-cora", bundled=CORA))
+
+
+def read_embedded_cora(folder: Path) -> Data:
     """Cora from the package graphdatascience, in Planetoid's node order and with its public split.
 
     The same graph as Planetoid's. The package knows papers by id; `cora_public_split.csv` says which node
     each is. Ten groups of exact twins (same features, label, neighbours) could be swapped without effect.
     """
-    folder = cora_folder()
-    if folder is None:
-        raise DataError(f"The embedded Cora needs the package graphdatascience: {INSTALL_CORA}.")
     from pyarrow import parquet
     from torch_geometric.data import Data
     from torch_geometric.utils import coalesce, remove_self_loops

@@ -39,11 +39,6 @@ def user_cache() -> Path:
     return Path(base) / "topoter" / "data"
 
 
-def missing(root: Path, relative: Sequence[str]) -> list[str]:
-    """Those of the files that are not under the root."""
-    return [file for file in relative if not (root / file).is_file()]
-
-
 @cache
 def known_checksums() -> dict[str, str]:
     """The published sha256 of each file; a folder's row is the fingerprint of the graphs read from it."""
@@ -74,15 +69,9 @@ def changed_error(path: Path, relative: str, source: str) -> DataError:
     )
 
 
-def verify(path: Path, relative: str, source: str) -> None:
-    """Raise if a file we know differs from its published sha256."""
-    if changed(path, relative):
-        raise changed_error(path, relative, source)
-
-
 def missing_error(name: str, root: Path, relative: Sequence[str], remedy: str, *, reason: str = "") -> DataError:
     """One line: which files of the dataset are missing, where they go, how else to get them."""
-    absent = missing(root, relative)
+    absent = [file for file in relative if not (root / file).is_file()]
     folder = (root / absent[0]).parent
     files = ", ".join(Path(file).name for file in absent)
     because = f", and the download failed ({reason})" if reason else ""

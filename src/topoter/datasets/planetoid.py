@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from topoter.datasets import embedded
+from topoter.datasets.base import Dataset, register
 from topoter.errors import DataError
 
 if TYPE_CHECKING:
@@ -34,6 +36,31 @@ CLASS_NAMES = {
         "rule learning",
     )
 }
+
+
+class Planetoid(Dataset):
+    """One citation graph: eight files, most of them pickles, so none is opened that is not the published one."""
+
+    family = "planetoid"
+    source = "https://github.com/kimiyoung/planetoid (data/)"
+    downloader = "Planetoid"
+    strict = True
+
+    def file_sets(self) -> list[list[str]]:
+        return [[f"planetoid/{self.folder}/raw/ind.{self.folder.lower()}.{part}" for part in PARTS]]
+
+    def read(self, paths: dict[str, Path]) -> Data:
+        return read_planetoid(next(iter(paths.values())).parent, self.folder.lower())
+
+    def read_bundled(self, folder: Path) -> Data:
+        return embedded.read_embedded_cora(folder)
+
+
+register(  # nodes, edges, features, classes
+    Planetoid("Cora", 2708, 5278, 1433, 7, bundled=embedded.CORA),
+    Planetoid("CiteSeer", 3327, 4552, 3703, 6),
+    Planetoid("PubMed", 19717, 44324, 500, 3),
+)
 
 
 class _RestrictedUnpickler(pickle.Unpickler):

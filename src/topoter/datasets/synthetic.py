@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
+from topoter.datasets.base import Dataset, register
 from topoter.errors import invalid_parameter
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
+
+
+class BlockModel(Dataset):
+    """A block model by name, as its function makes it where nothing is said."""
+
+    family = "synthetic"
+    how = "made on the spot"
+
+    def load(self, data_root: str | Path | None, seed: int) -> Data:
+        return block_model(seed=seed)
+
+
+register(BlockModel("", 1000, 5000, 32, 4, name="sbm", aliases=["block-model"]))
 
 
 def block_model(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from topoter.datasets.base import Dataset, register
 from topoter.errors import DataError
 
 if TYPE_CHECKING:
@@ -34,6 +35,37 @@ class Snapshots:
     def num_nodes(self) -> int:
         """The animals seen at any time."""
         return len(self.node_names)
+
+
+class Animals(Dataset):
+    """One network over time: its edges, and the animals' names. The collection's names begin with the class."""
+
+    family = "temporal"
+    kind = "temporal"
+    source = "https://github.com/bansallab/asnr (as 'u v weight time' lines and a table 'id,name')"
+    strict = True
+
+    def __init__(self, folder: str, nodes: int, edges: int, snapshots: int) -> None:
+        super().__init__(folder, nodes, edges, graphs=snapshots, name=folder.split("-", 1)[1], aliases=[folder])
+
+    def file_sets(self) -> list[list[str]]:
+        return [[f"temporal/edges/{self.folder}.edges", f"temporal/edges/{self.folder}.nodes.csv"]]
+
+    def read(self, paths: dict[str, Path]) -> Snapshots:
+        edges, nodes = paths.values()
+        return read_temporal(edges, nodes, self.name)
+
+
+register(  # animals, edges of all snapshots together, snapshots
+    Animals("aves-sparrow-social", 52, 516, 2),
+    Animals("aves-wildbird-network", 202, 11900, 6),
+    Animals("insecta-ant-colony1", 113, 111578, 41),
+    Animals("insecta-ant-colony2", 131, 139941, 41),
+    Animals("insecta-ant-colony3", 160, 241280, 41),
+    Animals("insecta-ant-colony4", 102, 81599, 41),
+    Animals("insecta-ant-colony5", 152, 194317, 41),
+    Animals("insecta-ant-colony6", 164, 247214, 39),
+)
 
 
 def read_temporal(edge_file: Path, node_file: Path, name: str) -> Snapshots:

@@ -6,11 +6,14 @@ import io
 import zipfile
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from topoter.datasets import embedded
+from topoter.datasets.base import REGISTRY, Dataset, register
+from topoter.datasets.checks import read_checked
 from topoter.errors import DataError
 
 if TYPE_CHECKING:
@@ -19,6 +22,59 @@ if TYPE_CHECKING:
 
 REQUIRED = ("A", "graph_indicator", "graph_labels")
 PARTS = (*REQUIRED, "node_labels")  # what is read; attributes and edge labels are not
+
+
+class TU(Dataset):
+    """A set of graphs, as texts or in one zip."""
+
+    family = "tu"
+    kind = "graphs"
+    source = "https://www.chrsmrrs.com/graphkerneldatasets"
+    downloader = "TUDataset"
+
+    def file_sets(self) -> list[list[str]]:
+        return [[f"tu/{self.folder}/raw/{self.folder}_{part}.txt" for part in REQUIRED], [f"tu-zip/{self.folder}.zip"]]
+
+    def find(self, root: Path) -> dict[str, Path] | None:
+        found = super().find(root)
+        return self.texts(root / "tu" / self.folder / "raw") if found and len(found) > 1 else found
+
+    def texts(self, folder: Path) -> dict[str, Path]:
+        """All texts of a folder that are read, by their published names."""
+        names = [f"{self.folder}_{part}.txt" for part in PARTS]
+        return {f"tu/{self.folder}/raw/{name}": folder / name for name in names if (folder / name).is_file()}
+
+    def read(self, paths: dict[str, Path]) -> list[Data]:
+        first = next(iter(paths.values()))
+        return read_tu(first if first.suffix == ".zip" else first.parent, self.folder)
+
+    def read_bundled(self, folder: Path) -> Any:
+        return read_checked(self, self.texts(folder))
+
+    @property
+    def first_download(self) -> str:
+        return f"{self.folder}.zip"
+
+    @classmethod
+    def others_under(cls, root: Path) -> list[Dataset]:
+        folders = {path.parent.parent.name for path in root.glob("tu/*/raw/*_graph_indicator.txt")}
+        folders |= {path.stem for path in root.glob("tu-zip/*.zip")}
+        return [cls(folder) for folder in sorted(folders) if folder.lower() not in REGISTRY]
+
+
+register(  # nodes and edges of all graphs together, features, classes, graphs
+    TU("MUTAG", 3371, 3721, 7, 2, 188, bundled=embedded.MUTAG),
+    TU("PTC_MR", 4915, 5054, 18, 2, 344),
+    TU("IMDB-BINARY", 19773, 96531, 1, 2, 1000),
+    TU("IMDB-MULTI", 19502, 98903, 1, 3, 1500),
+    TU("REDDIT-BINARY", 859254, 995508, 1, 2, 2000),
+    TU("REDDIT-MULTI-5K", 2542071, 2973778, 1, 5, 4999),
+    TU("DD", 334925, 843046, 89, 2, 1178),
+    TU("PROTEINS", None, None, 3, 2, 1113),
+    TU("NCI1", None, None, 37, 2, 4110),
+    TU("ENZYMES", None, None, 3, 6, 600),
+    TU("COLLAB", None, None, 1, 3, 5000),
+)
 
 
 def read_tu(source: Path, name: str) -> list[Data]:

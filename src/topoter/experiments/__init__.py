@@ -1,4 +1,4 @@
-"""The paper's experiments: recipes with their parameters, runs kept as JSON, tables with ours beside the paper's."""
+"""The paper's experiments: what to run, by which recipes, and the store of what came out."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What an experiment is: which runs it needs, how one run is made, and how its scores are read."""
+"""What an experiment is: which runs it needs, and how one run is made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,6 @@ from topoter.experiments.recipes import load_recipe
 
 if TYPE_CHECKING:
     from topoter.experiments.runs import Run
-    from topoter.report import Html
-    from topoter.training import EpochRecord
 
 # Called with the steps done, the number of all steps, and a word on how it goes.
 Progress = Callable[[int, int, str], None]
@@ -21,25 +19,19 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Measured:
-    """What one run found: its result, plain values and lists only, and the loss of every epoch if it trained."""
+    """What one run found, plain values and lists only.
 
-    result: dict[str, Any]
+    Args:
+        scores: in percent, by metric; a run may hold several values of one.
+        details: what else is worth keeping: what validation chose, how training ended.
+        losses: of every epoch, if it trained.
+        left: what the run leaves beside its row, by the name of the file, e.g. a map to draw.
+    """
+
+    scores: dict[str, list[float]]
+    details: dict[str, Any] = field(default_factory=dict)
     losses: list[float] = field(default_factory=list)
-
-    @classmethod
-    def trained(cls, result: dict[str, Any], losses: list[float], history: Sequence[EpochRecord]) -> Measured:
-        """A result with how its training ended, if there was one: `history` is TopoTER's own, `losses` anyone's."""
-        if losses:
-            result = result | {"epochs": len(losses), "loss": losses[-1]}
-        if history:
-            last = history[-1]
-            result = result | {"prior_entropy": last.prior_entropy, "accuracy_by_type": list(last.accuracy)}
-        return cls(result, losses)
-
-
-def epochs_of(progress: Progress | None, steps: int) -> Callable[[int, float], None] | None:
-    """What a training calls with its epoch and loss, to tell how far a run of so many steps is."""
-    return None if progress is None else lambda epoch, loss: progress(epoch, steps, f"loss {loss:.3f}")
+    left: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,48 +47,54 @@ class Row:
     except_on: frozenset[str] = frozenset()
 
 
+def _nothing(dataset: str) -> Mapping[str, Any]:
+    return {}
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One table or figure of the paper.
 
     Args:
         name: as in `topoter reproduce NAME`.
+        task: node, graph, link or temporal: which methods can take part.
         datasets: the paper's; others can be asked for.
         rows: in the table's order.
         metrics: the names of its scores, the most important first, e.g. ("AUC", "AP").
         load: the data of a dataset, by its name and the folder of the published files.
         measure: one run on those data.
-        scores: from a stored result to the values of each metric (a run may hold several values).
         recipes: the experiment whose recipes are used, if they are not its own.
         fixed: parameters that all runs on a dataset share, put over those of a recipe that has them.
         variations: parameters put over those of the recipe, one run each: the points of a study.
         protocols: those that make sense here, the default first.
         single: protocols that ask for one encoder only, whatever the number of seeds.
         means: datasets whose mean is of interest too, by the name it gets in the table.
-        charts: what a table cannot show, drawn from stored runs: (title, markup for a page) of each figure.
-        about: what a reader of the charts should know.
     """
 
     name: str
+    task: str
     datasets: Sequence[str]
     rows: Sequence[Row]
     metrics: Sequence[str]
     load: Callable[[str, Path | None], Any]
     measure: Callable[[Run, Any, Progress | None], Measured]
-    scores: Callable[[dict[str, Any]], dict[str, list[float]]]
     recipes: str | None = None
-    fixed: Callable[[str], dict[str, Any]] = lambda dataset: {}
+    fixed: Callable[[str], Mapping[str, Any]] = _nothing
     variations: Sequence[dict[str, Any]] = ({},)
     protocols: Sequence[str] = ("validation",)
     single: frozenset[str] = frozenset()
     means: dict[str, Sequence[str]] = field(default_factory=dict)
-    charts: Callable[[Sequence[dict[str, Any]]], list[tuple[str, Html]]] | None = None
-    about: str = ""
 
     @property
     def measures(self) -> str:
         """Its metrics in words; where they are many, the columns of its table name them."""
         return " and ".join(self.metrics) if len(self.metrics) < 3 else "numbers"
+
+    @property
+    def varied(self) -> list[str]:
+        """The parameters that a study changes from point to point; none for a table."""
+        names = dict.fromkeys(name for variation in self.variations for name in variation)
+        return [name for name in names if len({repr(variation.get(name)) for variation in self.variations}) > 1]
 
     def plan(self, datasets: Sequence[str] | None, methods: Sequence[str] | None, seeds: int) -> list[Run]:
         """The runs behind the table, or behind those rows and datasets that were asked for."""

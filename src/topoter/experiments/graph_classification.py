@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from topoter.datasets import load_graphs
-from topoter.experiments.experiment import Experiment, Measured, Progress, Row, epochs_of
+from topoter.experiments.experiment import Experiment, Measured, Progress, Row
+from topoter.experiments.following import Follow, how_it_ended
 from topoter.experiments.runs import Run
-from topoter.tasks import graph_classification
+from topoter.methods import build
+from topoter.tasks.graph_classification import labels_of, score, without_labels
 from topoter.tasks.support_vectors import FOLDS
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 def load_labelled(dataset: str, data_root: Path | None) -> list[Data]:
     """The graphs, whose classes are checked now and not after a training."""
     graphs = load_graphs(dataset, data_root)
-    graph_classification.labels_of(graphs)
+    labels_of(graphs)
     return graphs
 
 
@@ -31,19 +33,18 @@ def measure(run: Run, graphs: list[Data], progress: Progress | None) -> Measured
         if progress is not None:
             progress(epochs + fold, steps, f"fold {fold} of {folds}")
 
-    on_epoch = epochs_of(progress, steps)
-    embedding = graph_classification.embed(graphs, run.recipe.method, run.parameters, run.seed, on_epoch)
-    result = graph_classification.score(embedding, graphs, run.seed, on_fold)
-    return Measured.trained(result, embedding.losses, embedding.history)
-
-
-def scores(result: dict[str, Any]) -> dict[str, list[float]]:
-    """The mean over test folds, and that over the folds within the training folds that chose C."""
-    return {"accuracy": [result["test"]], "validation accuracy": [result["val"]]}
+    unlabelled = without_labels(graphs)
+    fitted = build(run.recipe.method, "graph", run.parameters).fit(unlabelled, run.seed, [Follow(progress, steps)])
+    z = None if fitted.kernel is not None else fitted.embed(unlabelled)
+    found = score(graphs, run.seed, z=z, kernel=fitted.kernel, on_fold=on_fold)
+    # The mean over test folds, and that over the folds within the training folds that chose C.
+    scores = {"accuracy": [found.pop("test")], "validation accuracy": [found.pop("val")]}
+    return Measured(scores, found | how_it_ended(fitted), fitted.losses)
 
 
 EXPERIMENT = Experiment(
     name="graph-classification",
+    task="graph",
     datasets=("mutag", "ptc_mr", "reddit-binary", "reddit-multi-5k", "imdb-binary", "imdb-multi"),
     rows=(
         Row("degree-histogram"),
@@ -56,5 +57,4 @@ EXPERIMENT = Experiment(
     metrics=("accuracy",),
     load=load_labelled,
     measure=measure,
-    scores=scores,
 )

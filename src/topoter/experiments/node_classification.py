@@ -5,16 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from topoter.datasets import load
-from topoter.experiments.experiment import Experiment, Measured, Progress, Row, epochs_of
+from topoter.datasets.planetoid import CLASS_NAMES
+from topoter.experiments.experiment import Experiment, Measured, Progress, Row
+from topoter.experiments.following import Follow, how_it_ended
 from topoter.experiments.runs import Run
-from topoter.tasks import node_classification
+from topoter.methods import build
+from topoter.tasks.node_classification import score, split_by_seed, split_of, without_labels
 from topoter.tasks.paper_protocol import score_as_the_authors
+from topoter.tasks.projection import project_2d
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 RESTARTS = 50  # of the classifier, in the authors' protocol
+MAPPED = ("cora",)  # one picture is enough to see what training does
 
 
 def load_labelled(dataset: str, data_root: Path | None) -> Data:
@@ -23,27 +30,46 @@ def load_labelled(dataset: str, data_root: Path | None) -> Data:
 
 def measure(run: Run, data: Data, progress: Progress | None) -> Measured:
     """Embed and score once; the authors' protocol restarts the classifier many times on that one encoder."""
-    data = node_classification.split_by_seed(data, run.seed)
-    on_epoch = epochs_of(progress, run.parameters.get("epochs", 0))
-    embedding = node_classification.embed(data, run.recipe.method, run.parameters, run.seed, on_epoch)
+    data = split_by_seed(data, run.seed)
+    unlabelled = without_labels(data)
+    fitted = build(run.recipe.method, "node", run.parameters).fit(unlabelled, run.seed, [Follow(progress)])
+    z = fitted.embed(unlabelled)
+    ended = how_it_ended(fitted)
     if run.protocol == "paper":
-        split = node_classification.split_of(data)
-        scored = score_as_the_authors(embedding.z, data.y.numpy(), split, RESTARTS, run.seed)
-        result: dict[str, Any] = {"test": scored.test, "classifier_epochs": scored.epochs}
-    else:
-        result = node_classification.score(embedding, data)
-    return Measured.trained(result, embedding.losses, embedding.history)
+        authors = score_as_the_authors(z, data.y.numpy(), split_of(data), RESTARTS, run.seed)
+        return Measured({"accuracy": authors.test}, {"classifier_epochs": authors.epochs} | ended, fitted.losses)
+    found = score(z, data)
+    scores = {"accuracy": [found.pop("test")], "validation accuracy": [found.pop("val")]}
+    return Measured(scores, found | ended, fitted.losses, _map(run, data, unlabelled, z))
 
 
-def scores(result: dict[str, Any]) -> dict[str, list[float]]:
-    """The test accuracy (of every restart, in the authors' protocol), and that on validation where it was used."""
-    test = result["test"]
-    found = {"accuracy": test if isinstance(test, list) else [test]}
-    return found | ({"validation accuracy": [result["val"]]} if "val" in result else {})
+def _map(run: Run, data: Data, unlabelled: Data, z: np.ndarray) -> dict[str, Any]:
+    """The embeddings before and after training on a plane, of one run; labels colour the dots and place none."""
+    recipe = run.recipe
+    wanted = ("node-classification", "topoter", "best", 0)
+    if (recipe.experiment, recipe.method, recipe.name, run.seed) != wanted or recipe.dataset not in MAPPED:
+        return {}
+    untrained = build("random-init", "node", run.parameters).fit(unlabelled, run.seed).embed(unlabelled)
+    content = {
+        "dataset": recipe.dataset,
+        "method": recipe.method,
+        "recipe": recipe.name,
+        "parameters": run.parameters,
+        "seed": run.seed,
+        "maps": {"before training": _plane(untrained, run.seed), "after training": _plane(z, run.seed)},
+        "labels": data.y.tolist(),
+        "label_names": list(CLASS_NAMES.get(recipe.dataset, [])),
+    }
+    return {f"maps/{recipe.dataset}.json": content}
+
+
+def _plane(z: np.ndarray, seed: int) -> list[list[float]]:
+    return [[round(float(x), 3), round(float(y), 3)] for x, y in project_2d(z, seed=seed)]
 
 
 EXPERIMENT = Experiment(
     name="node-classification",
+    task="node",
     datasets=("cora", "citeseer", "pubmed"),
     # The authors' protocol only for their own recipe: it selects on test labels.
     rows=(
@@ -61,7 +87,6 @@ EXPERIMENT = Experiment(
     metrics=("accuracy",),
     load=load_labelled,
     measure=measure,
-    scores=scores,
     protocols=("validation", "paper"),
     single=frozenset({"paper"}),
 )

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from topoter.errors import UsageError, unknown_name
+import msgspec
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from topoter.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 DEFAULT = "default"  # the recipe of datasets that the paper does not use
+OWN = "own"  # the empty recipe of a user's own method
 
 
 @dataclass(frozen=True)
@@ -41,27 +40,42 @@ class Recipe:
         return {name: value for name, value in variation.items() if self.known is None or name in self.known}
 
 
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    """What a file may say: recipes by name, or from which method to borrow them."""
+
+    recipes: dict[str, dict[str, Any]] = {}
+    published: dict[str, Any] | None = None
+    parameters_of: str | None = None
+    keep: list[str] = []
+
+
 def load_recipe(experiment: str, method: str, dataset: str, name: str | None = None) -> Recipe:
     """The recipe of a method on a dataset; `name` is `best` or `paper` where a method has both.
 
     Without a name `best` is taken if there is one, else the only one. A method that learns nothing borrows the
     parameters of the method it is the reference for (its file says `parameters_of`).
     """
-    content = _read(experiment, method, dataset)
-    published = content.get("published")
-    if "parameters_of" in content:
-        borrowed = load_recipe(experiment, content["parameters_of"], dataset, name)
-        parameters = {key: borrowed.parameters[key] for key in content["keep"] if key in borrowed.parameters}
-        return Recipe(experiment, method, dataset, borrowed.name, parameters, published, frozenset(content["keep"]))
-    variants = content["recipes"]
-    if name is None:
-        chosen = "best" if "best" in variants else next(iter(variants))
-    elif name in variants:
-        chosen = name
-    else:
-        there = " and ".join(repr(variant) for variant in variants)
+    if _is_own(experiment, method):
+        if name not in (None, OWN):
+            raise UsageError(f"There is no recipe {name!r} of {method}: a method of your own has none.")
+        return Recipe(experiment, method, dataset, OWN, {}, None)
+    file = _read(experiment, method, dataset)
+    if file.parameters_of:
+        borrowed = load_recipe(experiment, file.parameters_of, dataset, name)
+        kept = {key: borrowed.parameters[key] for key in file.keep if key in borrowed.parameters}
+        return Recipe(experiment, method, dataset, borrowed.name, kept, file.published, frozenset(file.keep))
+    chosen = name or ("best" if "best" in file.recipes else next(iter(file.recipes)))
+    if chosen not in file.recipes:
+        there = " and ".join(repr(variant) for variant in file.recipes)
         raise UsageError(f"There is no recipe {name!r} of {method} for {experiment} on {dataset}, only {there}.")
-    return Recipe(experiment, method, dataset, chosen, dict(variants[chosen]), published)
+    return Recipe(experiment, method, dataset, chosen, file.recipes[chosen], file.published)
+
+
+@cache
+def _is_own(experiment: str, method: str) -> bool:
+    """Whether a method is code outside topoter, by an import path or an entry point; looking for those takes time."""
+    known = _root().joinpath(experiment).joinpath(method).is_dir()
+    return ":" in method or (not known and method in entry_points(group="topoter.methods").names)
 
 
 def all_recipes() -> list[tuple[str, str, str, str]]:
@@ -73,7 +87,7 @@ def all_recipes() -> list[tuple[str, str, str, str]]:
                 if file.name.endswith(".toml"):
                     dataset = file.name.removesuffix(".toml")
                     which = (experiment.name, method.name, dataset)
-                    own = _read(*which).get("recipes") or [load_recipe(*which).name]  # else those it borrows from
+                    own = _read(*which).recipes or [load_recipe(*which).name]  # else those it borrows from
                     found += [(*which, name) for name in own]
     return found
 
@@ -83,16 +97,16 @@ def methods_of(experiment: str) -> list[str]:
     return [folder.name for folder in _folders(_root().joinpath(experiment))]
 
 
-def _read(experiment: str, method: str, dataset: str) -> dict[str, Any]:
+def _read(experiment: str, method: str, dataset: str) -> _File:
     folder = _root().joinpath(experiment).joinpath(method)
     if not folder.is_dir():
         raise unknown_name("method", method, methods_of(experiment))
     files = {name: folder.joinpath(f"{name}.toml") for name in (DEFAULT, dataset)}
-    found = {name: tomllib.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.is_file()}
-    if found:
-        # What a dataset's own file does not say is as in the default; a published value is its own only.
-        return {**found.get(DEFAULT, {}), "published": None, **found.get(dataset, {})}
-    raise UsageError(f"There is no recipe for {method!r} on {dataset!r} in {experiment!r}.")
+    found = {name: msgspec.toml.decode(file.read_bytes()) for name, file in files.items() if file.is_file()}
+    if not found:
+        raise UsageError(f"There is no recipe for {method!r} on {dataset!r} in {experiment!r}.")
+    # What a dataset's own file does not say is as in the default; a published value is its own only.
+    return msgspec.convert({**found.get(DEFAULT, {}), "published": None, **found.get(dataset, {})}, _File)
 
 
 def _root() -> Traversable:

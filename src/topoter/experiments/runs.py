@@ -1,4 +1,4 @@
-"""One run, one JSON file: parameters, seed, versions, time, memory, result; a run that is there is not run again."""
+"""One run: a recipe under a protocol with a seed, how it is made, and what it took."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import json
 import platform
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topoter import __version__
-from topoter.errors import DataError
 from topoter.experiments.recipes import Recipe
-from topoter.graphs import atomic_write
 
-if TYPE_CHECKING:
-    from topoter.experiments.experiment import Experiment, Progress
+
+def run_key(*parts: Any) -> tuple[Any, ...]:
+    """(experiment, dataset, method, recipe, protocol, point, seed), with the point as text so that it can be sorted."""
+    *names, point, seed = parts
+    return (*names, json.dumps(point, sort_keys=True), seed)
 
 
 @dataclass(frozen=True)
@@ -36,74 +36,17 @@ class Run:
         return self.recipe.parameters | self.variation
 
     @property
-    def name(self) -> str:
-        """A name that no other run has."""
-        return self.path(Path()).with_suffix("").as_posix()
+    def key(self) -> tuple[Any, ...]:
+        """What no other run has; that of its record."""
+        recipe = self.recipe
+        names = (recipe.experiment, recipe.dataset, recipe.method, recipe.name, self.protocol)
+        return run_key(*names, self.variation, self.seed)
 
     @property
     def label(self) -> str:
         """A short name, for progress."""
         varied = "".join(f" {name}={value}" for name, value in self.variation.items())
         return f"{self.recipe.dataset} {self.recipe.method} ({self.recipe.name}){varied} seed {self.seed}"
-
-    def path(self, folder: Path) -> Path:
-        recipe = self.recipe
-        varied = "".join(f".{name}={value}" for name, value in self.variation.items())
-        name = f"{recipe.method}.{recipe.name}.{self.protocol}{varied}.{self.seed}.json"
-        return folder / recipe.experiment / recipe.dataset / name
-
-    def description(self) -> dict[str, Any]:
-        """What makes this run this run: a file on disk must agree with it to be taken over."""
-        return {
-            "experiment": self.recipe.experiment,
-            "dataset": self.recipe.dataset,
-            "method": self.recipe.method,
-            "recipe": self.recipe.name,
-            "parameters": self.parameters,
-            "protocol": self.protocol,
-            "seed": self.seed,
-        } | ({"variation": self.variation} if self.variation else {})
-
-
-def load_run(run: Run, folder: Path) -> dict[str, Any] | None:
-    """The result on disk, if there is one made with the same parameters."""
-    path = run.path(folder)
-    if not path.is_file():
-        return None
-    try:
-        stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{path} is damaged ({error}). Delete it to run it again.") from error
-    same = all(stored.get(key) == value for key, value in run.description().items())
-    return stored if same else None
-
-
-def execute(experiment: Experiment, run: Run, data: Any, progress: Progress | None = None) -> dict[str, Any]:
-    """Make one run, and note what it took."""
-    made_with = versions()  # before a long run: the code's state may change during it
-    forget_peak()
-    start, cpu = time.perf_counter(), time.process_time()
-    measured = experiment.measure(run, data, progress)
-    return run.description() | {
-        "result": measured.result,
-        "losses": [round(loss, 5) for loss in measured.losses],
-        "seconds": time.perf_counter() - start,
-        "cpu_seconds": time.process_time() - cpu,
-        "peak_mb": peak_mb(),
-        "versions": made_with,
-    }
-
-
-def save_run(run: Run, stored: dict[str, Any], folder: Path) -> None:
-    """Keep a run, by a temporary name and a rename: a kill leaves a whole file or none."""
-    save_text(run.path(folder), json.dumps(stored, indent=1) + "\n")
-
-
-def save_text(path: Path, text: str) -> None:
-    """Write a file of results, making its folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
 
 
 def forget_peak() -> None:
@@ -113,7 +56,7 @@ def forget_peak() -> None:
 
 
 def peak_mb() -> float:
-    """The most memory this process has held so far, or since `forget_peak`, in MB."""
+    """The most memory this process has held so far, or since `forget_peak`, in MB; 0 where that is not known."""
     status = Path("/proc/self/status")
     if status.is_file():  # Linux; getrusage would count what the parent process held before it started this one
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
@@ -121,7 +64,7 @@ def peak_mb() -> float:
     try:
         import resource
     except ImportError:  # Windows has no resource module
-        return float("nan")
+        return 0.0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 

@@ -1,189 +1,254 @@
-"""How `best` recipes are found: a search that cannot see test labels.
+"""How `best` recipes are found: Optuna searches, and cannot see test labels or test pairs.
 
-It gets the labels of training and validation nodes only; those of test nodes are erased before anything else
-happens, so no test accuracy can be computed, printed or chosen by. A setting's score is the accuracy of the usual
-probe, averaged over encoders and over splits of the labelled nodes: the published one, and random ones of the same
-size, because a single set of 140 training nodes favours some settings by luck.
+They are erased before anything else happens, so that nothing can be computed, printed or chosen by them. The score of a
+setting on nodes is the validation accuracy of the usual probe, averaged over encoders and over splits of the labelled
+nodes: the published one, and random ones of the same size, because a single set of 140 training nodes favours some
+settings by luck. On links it is the mean of validation AUC and AP over splits, one per seed.
 
-The space is searched one parameter at a time, from the default recipe on, each taking the value with the best score;
-a second round revisits every choice. The number of epochs is read off each training on its way.
-
-What needs no training is searched too: propagated features with every scaling and order of the space. A recipe that
-was searched for should be compared with a reference that was.
+Peers are searched as ours is, in the space of what they share: a recipe that was searched for should be compared with
+others that were, with as many trials.
 """
 
 from __future__ import annotations
 
-import copy
 import json
 import statistics
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import torch
 
-from topoter.adjacency import Adjacency
 from topoter.datasets.splits import random_split
-from topoter.errors import DataError
-from topoter.estimator import TopoTER
-from topoter.experiments.recipes import load_recipe
-from topoter.experiments.runs import save_text, versions
-from topoter.tasks.node_classification import propagated, split_of
+from topoter.errors import DataError, TopoterError, UsageError
+from topoter.experiments.recipes import DEFAULT, load_recipe
+from topoter.experiments.runs import versions
+from topoter.experiments.store import locked, read_lines, write_lines
+from topoter.methods import build
+from topoter.tasks.link_split import LinkSplit, auc_and_ap, split_links
+from topoter.tasks.node_classification import split_of, without_labels
 from topoter.tasks.probe import choose_probe
-from topoter.training import EpochRecord, TrainingState, pretrain
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-SPACE: dict[str, tuple[Any, ...]] = {
-    "feature_scaling": ("none", "sum", "unit"),
-    "order": (2, 3, 4),
-    "perturbation_rate": (0.3, 0.5, 0.7, 0.9),
-    "negative_slope": (0.1, 1.0),
+Setting = dict[str, Any]
+Space = dict[str, Sequence[Any]]  # the values of a parameter; a dictionary stands for several that belong together
+
+_PROPAGATED: Space = {"feature_scaling": ("none", "sum", "unit"), "order": (2, 3, 4)}
+_ENCODER: Space = {
+    **_PROPAGATED,
     "learning_rate": (1e-3, 3e-3, 1e-2),
-    "init_gain": (1.0, 3.0, 6.0, 12.0),
     "out_channels": (512, "features"),  # "features": the multiple of 512 that holds all features
+    "epochs": (40, 80, 160, 320, 640),
 }
-EPOCHS = (40, 80, 160, 320, 640)
+_LINKS: Space = {
+    "feature_scaling": ("none", "sum", "unit"),
+    "width": ({"hidden_channels": 128, "out_channels": 64}, {"hidden_channels": 256, "out_channels": 128}),
+    "batch_norm": (True, False),
+    "hidden_edges": (0.0, 0.3, 0.5, 0.7),
+    "feature_dropout": (0.3, 0.5, 0.7),
+    "dropout": (0.3, 0.5, 0.7),
+    "weight_decay": (0.0, 5e-5),
+}
+_PRETRAINING = (
+    {"pretraining_epochs": 50, "pretraining_learning_rate": 1e-3},
+    {"pretraining_epochs": 200, "pretraining_learning_rate": 1e-2},
+)
+# By task and method. What is not in a space is as in the method's recipe for datasets that the paper does not use.
+SPACES: dict[tuple[str, str], Space] = {
+    ("node", "topoter"): {
+        **_ENCODER,
+        "perturbation_rate": (0.3, 0.5, 0.7, 0.9),
+        "negative_slope": (0.1, 1.0),
+        "init_gain": (1.0, 3.0, 6.0, 12.0),
+    },
+    ("node", "dgi"): _ENCODER,
+    ("node", "gae"): _ENCODER,
+    ("node", "vgae"): _ENCODER,
+    ("node", "propagated-tuned"): _PROPAGATED,
+    ("link", "topoter"): {
+        **_LINKS,
+        # How TopoTER's loss takes part: beside that of the pairs, before it, or both.
+        "topology": (
+            *({"joint": weight} for weight in (0.1, 0.3, 1.0)),
+            *({**pretraining, "joint": 0.0} for pretraining in _PRETRAINING),
+            {**_PRETRAINING[1], "joint": 0.3},
+        ),
+        "perturbation_rate": (0.3, 0.5, 0.7),
+    },
+    ("link", "topoter-frozen"): {**_LINKS, "pretraining": _PRETRAINING},
+    ("link", "no-pretraining"): _LINKS,
+    ("link", "gae"): _LINKS,
+    ("link", "vgae"): _LINKS,
+}
+EXPERIMENTS = {"node": "node-classification", "link": "link-prediction"}
 RANDOM_SPLITS = 4
 UNKNOWN = -1  # in place of every test label
 
-Setting = dict[str, Any]
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A setting that was tried; a line of results/search.jsonl.
+
+    Args:
+        search: the name of the search, and `number` the place in it.
+        scores: on validation in percent, by metric, a value per seed.
+        best_epochs: the epoch of each seed whose weights were kept, where validation chose it.
+    """
+
+    search: str
+    number: int
+    task: str
+    dataset: str
+    method: str
+    parameters: dict[str, Any]
+    scores: dict[str, list[float]]
+    best_epochs: list[int | None] = []
+    versions: dict[str, str]
+
+    @property
+    def score(self) -> float:
+        """What is maximised: the mean over seeds and metrics."""
+        return statistics.fmean(value for values in self.scores.values() for value in values)
 
 
-@dataclass
-class Trial:
-    """A setting and the scores of its encoders in percent, by the number of epochs."""
+class NodeScores:
+    """Scores settings on a labelled graph, whose test labels are erased here."""
 
-    setting: Setting
-    scores: dict[int, list[float]] = field(default_factory=dict)
+    def __init__(self, data: Data, seeds: int) -> None:
+        self.data = without_test_labels(data)
+        self.graph = without_labels(self.data)
+        self.splits = labelled_splits(self.data)
+        self.seeds = seeds
 
-    def best(self) -> tuple[float, int]:
-        """The highest mean score and its number of epochs; fewer epochs where two are equal."""
-        score, negative_epochs = max((statistics.fmean(values), -epochs) for epochs, values in self.scores.items())
-        return score, -negative_epochs
+    def __call__(self, method: str, setting: Setting) -> dict[str, Any]:
+        y, found = self.data.y.numpy(), []
+        for seed in range(self.seeds):
+            z = build(method, "node", setting).fit(self.graph, seed).embed(self.graph)
+            found.append(statistics.fmean(choose_probe(z, y, train, val).val for train, val in self.splits))
+        return {"scores": {"validation accuracy": found}}
+
+
+class LinkScores:
+    """Scores settings on a graph, a split per seed; its test pairs are thrown away here."""
+
+    def __init__(self, data: Data, seeds: int) -> None:
+        self.splits = [without_test_pairs(split_links(data, seed)) for seed in range(seeds)]
+
+    def __call__(self, method: str, setting: Setting) -> dict[str, Any]:
+        found, best_epochs = [], []
+        for seed, split in enumerate(self.splits):
+            fitted = build(method, "link", setting).fit(split.data, seed)
+            found.append(auc_and_ap(split.val, fitted.score_pairs(split.data, split.val.pairs)))
+            best_epochs.append(fitted.best_epoch)
+        auc, ap = (list(values) for values in zip(*found))
+        return {"scores": {"validation AUC": auc, "validation AP": ap}, "best_epochs": best_epochs}
+
+
+SCORES: dict[str, Callable[[Data, int], NodeScores | LinkScores]] = {"node": NodeScores, "link": LinkScores}
 
 
 class Search:
-    """A search on one dataset, kept in a file after every trial, so that it can be stopped and go on.
+    """A search for one method on one dataset: Optuna's journal can be stopped, resumed and shared by processes.
 
     Args:
-        data: a labelled graph; its test labels are erased here.
-        seeds: encoders per setting.
-        path: where the trials are kept.
-        most_epochs: up to which of `EPOCHS` to train.
+        data: a graph; what may not be seen of it is erased here.
+        seeds: encoders, or splits, per setting.
+        seed: of the sampler.
+        folder: where the journal is; the trials themselves go into the file `<folder>.jsonl` beside it.
     """
 
-    def __init__(self, data: Data, dataset: str, seeds: int, path: Path, most_epochs: int = EPOCHS[-1]) -> None:
-        self.data = without_test_labels(data)
-        self.dataset, self.seeds, self.path = dataset, seeds, path
-        self.epochs = [epochs for epochs in EPOCHS if epochs <= most_epochs] or [most_epochs]
-        self.splits = labelled_splits(self.data)
+    def __init__(self, data: Data, dataset: str, task: str, method: str, seeds: int, seed: int, folder: Path) -> None:
+        if (task, method) not in SPACES:
+            known = ", ".join(name for of, name in SPACES if of == task)
+            raise UsageError(f"There is no space to search for the method {method!r} on {task}s. Known: {known}.")
+        self.scores = SCORES[task](data, seeds)
+        self.name, self.seed = f"{task}-{dataset}-{method}", seed
+        self.about = {"task": task, "dataset": dataset, "method": method}
+        self.path = folder.with_name(f"{folder.name}.jsonl")
+        self.start = load_recipe(EXPERIMENTS[task], method, DEFAULT).parameters
         width = -(-int(data.num_features) // 512) * 512
         self.space = {
-            name: tuple(dict.fromkeys(width if value == "features" else value for value in values))
-            for name, values in SPACE.items()
+            name: tuple(dict.fromkeys(_label(width if value == "features" else value) for value in values))
+            for name, values in SPACES[task, method].items()
         }
-        self.trials, self.propagated = self._load()
+        self.study = _study(folder / f"{self.name}.journal", self.name, {"seeds": seeds, "space": self.space})
 
-    def run(self, on_trial: Callable[[Trial], None] | None = None, rounds: int = 2) -> Trial:
-        """The best trial, after trying what is not on disk yet."""
-        if not self.propagated:
-            self.propagated = self._propagated()
-            self._save()
-        base = load_recipe("node-classification", "topoter", "default").parameters
-        setting = {name: value for name, value in base.items() if name not in ("epochs", "patience")}
-        for _ in range(rounds):
-            before = dict(setting)
-            for name, values in self.space.items():
-                tried = [self.trial({**setting, name: value}, on_trial) for value in values]
-                setting = max(tried, key=lambda trial: trial.best()[0]).setting
-            if setting == before:
-                break
-        return self.trial(setting, on_trial)
+    def run(self, trials: int, on_trial: Callable[[Trial], None] | None = None) -> Trial:
+        """The best of all trials, after trying as many settings as are missing to that number."""
+        import optuna
+        from optuna.trial import TrialState
 
-    def trial(self, setting: Setting, on_trial: Callable[[Trial], None] | None = None) -> Trial:
-        """The scores of a setting, from the file or by training."""
-        known = next((trial for trial in self.trials if trial.setting == setting), None)
-        if known is not None:
-            return known
-        trial = Trial(dict(setting))
-        for seed in range(self.seeds):
-            for epochs, z in embeddings_on_the_way(self.data, setting, seed, self.epochs):
-                trial.scores.setdefault(epochs, []).append(score(z, self.data.y.numpy(), self.splits))
-        self.trials.append(trial)
-        self._save()
-        if on_trial is not None:
-            on_trial(trial)
+        given = {name: _label(self.start[name]) for name in self.space if name in self.start}
+        if all(value in self.space[name] for name, value in given.items()):
+            self.study.enqueue_trial(given, skip_if_exists=True)  # the recipe itself comes first
+        done = (TrialState.COMPLETE,)
+        while len(self.study.get_trials(deepcopy=False, states=done)) < trials:
+            # A new one for every trial: a search that was resumed must not draw again what it has drawn.
+            count = len(self.study.get_trials(deepcopy=False))
+            self.study.sampler = optuna.samplers.TPESampler(seed=[self.seed, count])
+            asked = self.study.ask()
+            try:
+                trial = self._tried(asked)
+            except BaseException:
+                self.study.tell(asked, state=TrialState.FAIL)
+                raise
+            asked.set_user_attr("trial", msgspec.to_builtins(trial))
+            self.study.tell(asked, trial.score)
+            if on_trial is not None:
+                on_trial(trial)
+        return msgspec.convert(self.study.best_trial.user_attrs["trial"], Trial)
+
+    @property
+    def trials(self) -> list[Trial]:
+        """Those that are done."""
+        stored = (trial.user_attrs.get("trial") for trial in self.study.get_trials(deepcopy=False))
+        return [msgspec.convert(trial, Trial) for trial in stored if trial]
+
+    def _tried(self, asked: Any) -> Trial:
+        """The scores of a setting that Optuna proposes, from an earlier trial of it or by training."""
+        setting = dict(self.start)
+        for name, choices in self.space.items():
+            value = json.loads(asked.suggest_categorical(name, choices))
+            setting |= value if isinstance(value, dict) else {name: value}
+        if "epochs" in self.space and "patience" in setting:
+            setting["patience"] = setting["epochs"]  # what is searched is the number of epochs
+        for known in self.trials:
+            if known.parameters == setting:
+                return msgspec.structs.replace(known, number=asked.number)
+        found = self.scores(self.about["method"], setting)
+        about = {"search": self.name, "number": asked.number, **self.about}
+        trial = msgspec.convert({**about, "parameters": setting, "versions": versions(), **found}, Trial)
+        with locked(self.path.parent):
+            rows = [*(row for _, row in read_lines(self.path, Trial)), trial]
+            write_lines(self.path, sorted(rows, key=lambda row: (row.search, row.number)))
         return trial
 
-    def _propagated(self) -> list[Trial]:
-        """The scores of features propagated without weights, in the place of 0 epochs."""
-        settings = [
-            {"feature_scaling": scaling, "order": order}
-            for scaling in self.space.get("feature_scaling", ("none",))
-            for order in self.space.get("order", (2,))
-        ]
-        y = self.data.y.numpy()
-        return [
-            Trial(setting, {0: [score(propagated(self.data, setting, 0, None).z, y, self.splits)]})
-            for setting in settings
-        ]
 
-    def _load(self) -> tuple[list[Trial], list[Trial]]:
-        """The trials on disk, and those without training."""
-        if not self.path.is_file():
-            return [], []
-        stored = json.loads(self.path.read_text(encoding="utf-8"))
-        found, asked = (
-            f"{dataset}, {seeds} seeds, epochs {epochs}"
-            for dataset, seeds, epochs in (
-                (stored["dataset"], stored["seeds"], stored["epochs"]),
-                (self.dataset, self.seeds, self.epochs),
-            )
-        )
-        if found != asked:
-            raise DataError(f"{self.path} holds another search ({found}) than asked for ({asked}): move it away.")
-        trained, untrained = (
-            [
-                Trial(item["setting"], {int(epochs): values for epochs, values in item["scores"].items()})
-                for item in stored.get(key, [])
-            ]
-            for key in ("trials", "propagated")
-        )
-        return trained, untrained
+def _label(value: Any) -> str:
+    """A value as Optuna keeps it: numbers, texts and dictionaries alike."""
+    return json.dumps(value)
 
-    def _save(self) -> None:
-        content = {
-            "dataset": self.dataset,
-            "seeds": self.seeds,
-            "splits": len(self.splits),
-            "space": self.space,
-            "epochs": self.epochs,
-            "versions": versions(),
-        }
-        for key, trials in (("propagated", self.propagated), ("trials", self.trials)):
-            content[key] = [{"setting": trial.setting, "scores": trial.scores} for trial in trials]
-        save_text(self.path, json.dumps(content, indent=1) + "\n")
-        save_text(self.path.with_suffix(".md"), self.table())
 
-    def table(self) -> str:
-        """Every setting tried, the best first, as Markdown."""
-        header = ["validation accuracy", "epochs", *self.space]
-        lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-        for trial in sorted(self.trials, key=lambda trial: -trial.best()[0]):
-            accuracy, epochs = trial.best()
-            values = [f"{accuracy:.2f}", epochs, *(trial.setting[name] for name in self.space)]
-            lines.append("| " + " | ".join(str(value) for value in values) + " |")
-        lines += ["", "Propagated features, without training:", ""]
-        lines += ["| validation accuracy | feature_scaling | order |", "|---|---|---|"]
-        for trial in sorted(self.propagated, key=lambda trial: -trial.best()[0]):
-            setting = trial.setting
-            lines.append(f"| {trial.best()[0]:.2f} | {setting['feature_scaling']} | {setting['order']} |")
-        return "\n".join(lines) + "\n"
+def _study(path: Path, name: str, content: dict[str, Any]) -> Any:
+    """The study of a journal, new or as it was left."""
+    try:
+        import optuna
+        from optuna.storages.journal import JournalFileBackend
+    except ImportError as error:
+        raise TopoterError("A search needs Optuna: pip install 'topoter[search]'.") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    storage = optuna.storages.JournalStorage(JournalFileBackend(str(path)))
+    study = optuna.create_study(storage=storage, study_name=name, direction="maximize", load_if_exists=True)
+    content = json.loads(json.dumps(content))
+    if study.user_attrs.get("content", content) != content:
+        raise DataError(f"{path} holds another search, with other seeds or another space: move it away.")
+    study.set_user_attr("content", content)
+    return study
 
 
 def without_test_labels(data: Data) -> Data:
@@ -193,6 +258,11 @@ def without_test_labels(data: Data) -> Data:
     erased.y = torch.where(data.train_mask | data.val_mask, data.y, UNKNOWN)
     del erased.test_mask
     return erased
+
+
+def without_test_pairs(split: LinkSplit) -> LinkSplit:
+    """The split with its validation pairs in place of its test pairs."""
+    return replace(split, test=split.val)
 
 
 def labelled_splits(data: Data) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -206,36 +276,3 @@ def labelled_splits(data: Data) -> list[tuple[np.ndarray, np.ndarray]]:
         chosen, _, _ = random_split(y, seed=seed, train_per_class=per_class, val_per_class=0)
         splits.append((labelled[chosen.numpy()], labelled[~chosen.numpy()]))
     return splits
-
-
-def score(z: np.ndarray, y: np.ndarray, splits: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
-    """Mean validation accuracy of the usual probe over splits, in percent."""
-    return statistics.fmean(choose_probe(z, y, train, val).val for train, val in splits)
-
-
-def embeddings_on_the_way(
-    data: Data, setting: Setting, seed: int, numbers: Sequence[int]
-) -> Iterator[tuple[int, np.ndarray]]:
-    """What training with each number of epochs would give, out of one training with the most of them."""
-    unlabelled = data.clone()
-    for name in ("y", "train_mask", "val_mask"):
-        del unlabelled[name]
-    model = TopoTER(**setting, epochs=max(numbers), patience=None, random_state=seed)
-    state, whole = model.start(unlabelled)
-    batches = list(whole)
-    found: list[tuple[int, np.ndarray]] = []
-
-    def keep(record: EpochRecord) -> None:
-        if record.epoch in numbers:
-            found.append((record.epoch, _embed(state, batches[0])))
-
-    pretrain(state, batches, model.settings(), on_epoch=keep)
-    yield from found
-
-
-def _embed(state: TrainingState, batch: tuple[Any, Adjacency]) -> np.ndarray:
-    """The embedding by the best weights so far: those that training would keep if it ended here."""
-    model = copy.deepcopy(state.model)
-    model.load_state_dict(state.best_weights)
-    z: np.ndarray = model.embed(*batch).numpy()
-    return z

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from topoter.baselines.infomax import build_dgi
-from topoter.decoder import TransformationDecoder
+import torch
+
 from topoter.encoders import SGC
 from topoter.experiments.recipes import load_recipe
-from topoter.model import TopoTERModel
+from topoter.methods.infomax import Infomax
+from topoter.pretext.objectives import build_objectives
+from topoter.training import TopoTERModel
 
 PUBLISHED = {"dgi": 996_354, "gmi": 1_730_052, "topoter": 736_260}
 NOTES = {
@@ -20,9 +22,10 @@ def model_sizes(num_features: int = 1433, dataset: str = "cora") -> list[dict[st
     """Parameters of each model on Cora with the paper's settings, beside the published counts."""
     parameters = load_recipe("node-classification", "topoter", dataset, "paper").parameters
     width, order = parameters["out_channels"], parameters["order"]
+    objectives = build_objectives("paper", width, {}, torch.Generator())
     modules = {
-        "dgi": build_dgi(num_features, out_channels=width, order=order, seed=0),
-        "topoter": TopoTERModel(SGC(num_features, width, order), TransformationDecoder(width)),
+        "dgi": Infomax(num_features, out_channels=width, order=order, seed=0),
+        "topoter": TopoTERModel(SGC(num_features, width, order), objectives),
     }
     return [
         {
@@ -33,12 +36,3 @@ def model_sizes(num_features: int = 1433, dataset: str = "cora") -> list[dict[st
         }
         for method, published in PUBLISHED.items()
     ]
-
-
-def size_table(sizes: list[dict[str, object]]) -> str:
-    """The counts as Markdown."""
-    lines = ["| method | ours | paper | note |", "|---|---|---|---|"]
-    for size in sizes:
-        ours = "–" if size["ours"] is None else f"{size['ours']:,}"
-        lines.append(f"| {size['method']} | {ours} | {size['paper']:,} | {size['note']} |")
-    return "\n".join(lines) + "\n"

@@ -1,41 +1,79 @@
-"""Join edges and features by node id into PyG's `Data`."""
+"""Edges of any origin joined with features by node id into PyG's `Data`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from topoter.errors import DataError
+from topoter.graphs.arrow import pa
 from topoter.graphs.features import STRUCTURAL_NAMES, STRUCTURAL_NOTE, Features, structural_features
 from topoter.graphs.ids import positions, same_type, user_ids
-from topoter.graphs.raw import RawGraph, keep_good, with_good_weights
+from topoter.graphs.problems import bad_weight, bad_weights, keep_good
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from torch_geometric.data import Data
+
+
+@dataclass
+class RawGraph:
+    """What every reader produces: edges between numbered nodes, and how to say where an edge came from."""
+
+    name: str  # the file, or the kind of object, for messages
+    node_ids: pa.Array  # [N]
+    edge_index: np.ndarray  # [2, E], positions in node_ids
+    where: Callable[[int], str]  # edge number -> "edges.csv, line 7"
+    weight: np.ndarray | None = None  # [E]
+    time: np.ndarray | None = None  # [E]
+    x: torch.Tensor | None = None  # [N, C], if the source holds features itself
+    feature_names: list[str] | None = None
+    # An edge list knows ids but no order of nodes; a matrix or a GraphML file has one, which rows of an
+    # array of features can follow.
+    has_node_order: bool = True
+    notes: list[str] = field(default_factory=list)
 
 
 def assemble(raw: RawGraph, features: Features | None, drop_bad: bool = False) -> tuple[Data, list[str]]:
     """The graph with its features, and notes on what was assumed or dropped on the way."""
-    notes = list(raw.notes)
-    raw = with_good_weights(raw, drop_bad, notes)
+    from torch_geometric.data import Data
+
+    notes, weight = list(raw.notes), raw.weight
     keep = np.ones(raw.edge_index.shape[1], dtype=bool)
+    if weight is not None:
+        keep = keep_good(
+            bad_weights(weight),
+            lambda edge: f"{raw.where(edge)}: {bad_weight(float(weight[edge]))}.",
+            drop_bad,
+            notes,
+            "edges with a bad weight",
+        )
+    node_ids, edge_index = raw.node_ids, raw.edge_index
     if features is not None:
         notes += features.notes
-        node_ids, edge_index, keep = _join(raw, features, drop_bad, notes)
+        node_ids, edge_index, known = _join(raw, features, keep, drop_bad, notes)
+        keep &= known
+    edge_index = edge_index if keep.all() else edge_index[:, keep]
+    if features is not None:
         x, names = features.x, features.feature_names
+    elif raw.x is not None:
+        x, names = raw.x, raw.feature_names or [f"x{column}" for column in range(raw.x.size(1))]
     else:
-        node_ids, edge_index = raw.node_ids, raw.edge_index
-        if raw.x is not None:
-            x, names = raw.x, raw.feature_names or [f"x{column}" for column in range(raw.x.size(1))]
-        else:
-            x, names = structural_features(edge_index, len(node_ids)), list(STRUCTURAL_NAMES)
-            notes.append(STRUCTURAL_NOTE)
+        x, names = structural_features(edge_index, len(node_ids)), list(STRUCTURAL_NAMES)
+        notes.append(STRUCTURAL_NOTE)
 
-    data = _data(node_ids, edge_index, x, names)
-    for name, values in (("edge_weight", raw.weight), ("time", raw.time)):
+    # num_nodes is said aloud because PyG cannot always tell it from a sparse x.
+    data = Data(
+        x=x,
+        edge_index=torch.from_numpy(np.ascontiguousarray(edge_index)),
+        num_nodes=len(node_ids),
+        node_ids=user_ids(node_ids),
+        feature_names=names,
+    )
+    for name, values in (("edge_weight", weight), ("time", raw.time)):
         if values is not None:
             kept = values if keep.all() else values[keep]
             data[name] = torch.from_numpy(np.require(kept, requirements=["C", "W"]))
@@ -47,23 +85,10 @@ def assemble(raw: RawGraph, features: Features | None, drop_bad: bool = False) -
     return data, notes
 
 
-def _data(node_ids: pa.Array, edge_index: np.ndarray, x: torch.Tensor, names: list[str]) -> Data:
-    from torch_geometric.data import Data
-
-    # num_nodes is said aloud because PyG cannot always tell it from a sparse x.
-    return Data(
-        x=x,
-        edge_index=torch.from_numpy(np.ascontiguousarray(edge_index)),
-        num_nodes=len(node_ids),
-        node_ids=user_ids(node_ids),
-        feature_names=names,
-    )
-
-
 def _join(
-    raw: RawGraph, features: Features, drop_bad: bool, notes: list[str]
+    raw: RawGraph, features: Features, kept: np.ndarray, drop_bad: bool, notes: list[str]
 ) -> tuple[pa.Array, np.ndarray, np.ndarray]:
-    """Node ids in the order of the features, edges as numbers into them, and which edges were kept."""
+    """Node ids in the order of the features, edges as numbers into them, and which edges have both ends there."""
     theirs, ours = same_type(_feature_ids(raw, features), raw.node_ids)
     position = positions(ours, theirs)
     edge_index = position[raw.edge_index]
@@ -72,8 +97,8 @@ def _join(
         end = int(edge_index[0, edge] >= 0)  # the first end that is missing
         return f"{raw.where(edge)}: {_no_features(raw, features, int(raw.edge_index[end, edge]))}"
 
-    bad = (edge_index < 0).any(axis=0)
-    keep = keep_good(bad, unknown, drop_bad, notes, f"edges to nodes without a usable row in {features.name}")
+    bad = (edge_index < 0).any(axis=0) & kept
+    known = keep_good(bad, unknown, drop_bad, notes, f"edges to nodes without a usable row in {features.name}")
     keep_good(
         position < 0,
         lambda node: f"{raw.name}: {_no_features(raw, features, node)}",
@@ -81,12 +106,10 @@ def _join(
         notes,
         f"nodes without a usable row in {features.name}",
     )
-    return theirs, edge_index if keep.all() else edge_index[:, keep], keep
+    return theirs, edge_index, known
 
 
 def _feature_ids(raw: RawGraph, features: Features) -> pa.Array:
-    import pyarrow as pa
-
     if features.ids is not None:
         return features.ids
     if raw.has_node_order:

@@ -21,6 +21,23 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         with atomic_write("z.npy") as temporary:
             np.save(temporary, z)
     """
+    target, temporary = _new_file(path)
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    except OSError as error:
+        raise DataError(f"Cannot write {path}: {error.strerror or error}.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise as `atomic_write` would if a file cannot be made there; what stands there stays."""
+    _new_file(path)[1].unlink()
+
+
+def _new_file(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Where the file belongs, and an empty one of a temporary name beside it."""
     # A link is followed, so that its target is replaced and not the link itself.
     target = Path(path).resolve()
     if target.is_dir():
@@ -35,23 +52,4 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.open("xb").close()
     except OSError as error:
         raise UsageError(f"Cannot write {path}: {error.strerror or error}.") from error
-    try:
-        yield temporary
-        os.replace(temporary, target)
-    except OSError as error:
-        raise DataError(f"Cannot write {path}: {error.strerror or error}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise as `atomic_write` would if a file cannot be made there; what stands there stays."""
-    try:
-        with atomic_write(path):
-            raise _OnlyTried
-    except _OnlyTried:
-        pass
-
-
-class _OnlyTried(Exception):
-    pass
+    return target, temporary

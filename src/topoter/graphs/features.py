@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from topoter.errors import DataError
-from topoter.graphs.checks import finite_rows, first_bad_value
-from topoter.graphs.encoding import encode_columns
-from topoter.graphs.headers import open_node_table
-from topoter.graphs.matrices import as_matrix, select_rows
-from topoter.graphs.raw import keep_good
-from topoter.graphs.tables import unique_ids
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from topoter.graphs.arrow import pa, pc
+from topoter.graphs.matrices import as_matrix, finite_rows, first_bad_value, select_rows
+from topoter.graphs.node_tables import open_nodes, read_nodes
+from topoter.graphs.problems import existing, explained, keep_good
+from topoter.graphs.tables import Table, is_numeric, mostly_numbers, to_float
 
 STRUCTURAL_NAMES = ["log_degree", "constant"]
 STRUCTURAL_NOTE = "No features given: every node gets log(1 + degree) and a constant as its features."
+MAX_CATEGORIES = 100
+UNEVEN = 10.0  # columns that differ more in size than this are remarked on
+_FEW = 10  # so many distinct values are categories even in a table of few rows
 
 
 @dataclass
@@ -42,16 +40,11 @@ class Features:
 
 def read_features(path: Path, *, id_column: str | None = None, drop_bad: bool = False) -> Features:
     """Read node features: .npy and .npz hold rows in node order, a table holds an id per row."""
-    reader = ARRAY_FORMATS.get(path.suffix.lower())
-    if reader is None:
-        return _read_feature_table(path, id_column, drop_bad)
-    if not path.is_file():
-        raise DataError(f"{path}: no such file.")
-    try:
-        with path.open("rb") as file:  # opened here, because NumPy leaves a damaged file open
-            values = reader(file)
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path} is not an array of numbers: {str(error).splitlines()[0]}") from error
+    if path.suffix.lower() not in (".npy", ".npz"):
+        return _feature_table(path, id_column, drop_bad)
+    # Opened here, because NumPy leaves a damaged file open.
+    with existing(path).open("rb") as file, explained(f"{path} is not an array of numbers"):
+        values = _load_npz(file) if path.suffix.lower() == ".npz" else np.load(file, allow_pickle=False)
     return array_features(values, str(path), drop_bad)
 
 
@@ -81,33 +74,22 @@ def structural_features(edge_index: np.ndarray, num_nodes: int) -> Tensor:
     return torch.from_numpy(np.stack(columns, axis=1).astype(np.float32))
 
 
-def _read_feature_table(path: Path, id_column: str | None, drop_bad: bool) -> Features:
-    table = open_node_table(path, id_column, drop_bad)
-    notes = list(table.notes)
-    name = id_column or table.names[0]
+def _feature_table(path: Path, id_column: str | None, drop_bad: bool) -> Features:
+    table = open_nodes(path, id_column, drop_bad)
     if id_column is None:
-        notes.append(f"{path}: node ids taken from the first column, {name!r}.")
-    columns = [column for column in table.names if column != name]
-    if not columns:
-        raise DataError(f"{path} has ids but no features: its only column is {name!r}.")
-    arrow = table.read(table.names)
-    if table.ragged:
-        notes.append(f"Dropped {table.ragged:,} lines of {path} with the wrong number of columns.")
-    ids, keep = unique_ids(table, arrow, name, drop_bad, notes)
-    x, names, good = encode_columns(table, arrow, columns, drop_bad, notes)
-    keep &= good
-    rows = np.flatnonzero(keep)
-    ids = ids.take(rows).combine_chunks()
+        table.notes.append(f"{path}: node ids taken from the first column, {table.names[0]!r}.")
+    if len(table.names) < 2:
+        raise DataError(f"{path} has ids but no features: its only column is {table.names[0]!r}.")
+    ids, columns, keep = read_nodes(table, id_column)
+    x, names, good = _encode_columns(table, columns)
+    rows = np.flatnonzero(keep & good)
     if not len(rows):
         raise DataError(f"{path} is empty: no usable row is left.")
-    return Features(str(path), torch.from_numpy(x[rows]), names, ids, rows, len(keep), notes)
+    kept_ids = ids.take(rows).combine_chunks()
+    return Features(str(path), torch.from_numpy(x[rows]), names, kept_ids, rows, len(keep), table.notes)
 
 
-def _read_npy(file: IO[bytes]) -> Any:
-    return np.load(file, allow_pickle=False)
-
-
-def _read_npz(file: IO[bytes]) -> Any:
+def _load_npz(file: IO[bytes]) -> Any:
     """A SciPy sparse matrix, or the only array (or the one named x) of a NumPy archive."""
     import scipy.sparse
 
@@ -121,4 +103,85 @@ def _read_npz(file: IO[bytes]) -> Any:
     return scipy.sparse.load_npz(file)
 
 
-ARRAY_FORMATS: dict[str, Callable[[IO[bytes]], Any]] = {".npy": _read_npy, ".npz": _read_npz}
+def _encode_columns(table: Table, columns: Mapping[str, pa.ChunkedArray]) -> tuple[np.ndarray, list[str], np.ndarray]:
+    """Features [N, C] as float32, their names, and which rows are good [N]."""
+    encoded = {name: _encode(table, name, column) for name, column in columns.items()}
+    keep = np.logical_and.reduce(
+        [
+            table.keep_good(
+                ~np.isfinite(block).all(axis=1),
+                lambda row, name=name: f"column {name!r} {_problem(columns[name][row].as_py())}",  # type: ignore[misc]
+                f"nodes with a bad value in column {name!r} of {table.path}",
+            )
+            for name, (block, _) in encoded.items()
+        ]
+    )
+    _note_uneven_scales(table, {name: block[keep] for name, (block, _) in encoded.items()})
+    names = [name for _, names in encoded.values() for name in names]
+    return np.concatenate([block for block, _ in encoded.values()], axis=1), names, keep
+
+
+def _note_uneven_scales(table: Table, blocks: Mapping[str, np.ndarray]) -> None:
+    """Remark on a column so large that another hardly counts beside it: rows are scaled as a whole."""
+    sizes = {name: float(np.sqrt(np.square(block, dtype=np.float64).sum(1).mean())) for name, block in blocks.items()}
+    sizes = {name: size for name, size in sizes.items() if size > 0}
+    if not sizes:
+        return
+    large, small = max(sizes, key=sizes.__getitem__), min(sizes, key=sizes.__getitem__)
+    ratio = sizes[large] / sizes[small]
+    if ratio >= UNEVEN:
+        table.notes.append(
+            f"{table.path}: column {large!r} is about {ratio:,.0f} times as large as {small!r}, which hardly counts "
+            "beside it. Bring columns to one scale first, for example (value - mean) / deviation."
+        )
+
+
+def _encode(table: Table, name: str, column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _lists(table, name, column)
+    words = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if not (words or is_numeric(kind) or pa.types.is_null(kind)):
+        raise DataError(f"{table.path}: column {name!r} is of type {kind}: turn it into numbers or leave it out.")
+    # Among numbers, bad values are to be reported, not made categories; null: every value is missing.
+    if words and not mostly_numbers(column):
+        return _categories(table, name, column)
+    with np.errstate(over="ignore"):  # beyond float32 becomes infinity, which is reported as such
+        return to_float(column).astype(np.float32)[:, None], [name]
+
+
+def _lists(table: Table, name: str, column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
+    lengths = pc.unique(pc.list_value_length(column)).to_pylist()
+    if len(lengths) != 1 or not lengths[0] or not is_numeric(column.type.value_type):
+        raise DataError(f"{table.path}: the lists in column {name!r} must hold numbers and be of one length.")
+    values = to_float(pc.list_flatten(column)).astype(np.float32)
+    return values.reshape(-1, lengths[0]), [f"{name}{place}" for place in range(lengths[0])]
+
+
+def _categories(table: Table, name: str, column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
+    column = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    values = sorted(value for value in pc.unique(column).to_pylist() if value)
+    if len(values) > min(MAX_CATEGORIES, max(_FEW, len(column) // 2)):
+        found = f"{len(values):,} distinct values, such as {values[0][:40]!r}"
+        raise DataError(
+            f"{table.path}: column {name!r} holds text ({found}): "
+            "leave it out, or turn it into numbers (for example with a sentence encoder)."
+        )
+    codes = pc.fill_null(pc.index_in(column, value_set=pa.array(values, type=pa.string())), -1).to_numpy()
+    one_hot = (codes[:, None] == np.arange(len(values))[None, :]).astype(np.float32)
+    empty = int((codes < 0).sum())
+    said = f"; {empty:,} rows are blank and get zeros" if empty else ""
+    table.notes.append(f"{table.path}: column {name!r} one-hot encoded, {len(values)} categories{said}.")
+    return one_hot, [f"{name}={value}" for value in values]
+
+
+def _problem(value: Any) -> str:
+    if value is None or value != value or value == "":
+        return "is empty or NaN"
+    if isinstance(value, str):
+        return f"has {value!r}, which is not a number"
+    if isinstance(value, list):
+        return "has a list with an empty, NaN or infinite value"
+    return f"has {value!r}, which is not a finite 32-bit number"

@@ -1,4 +1,4 @@
-"""Whether a table's first line names its columns, where the lines after it do not tell at a glance.
+"""Tables opened, with it decided whether the first line names the columns.
 
 Words above words may be a header or the first row. Asked of the whole file then: if the first line is a row like
 the others, how likely is a row like it? Two things make it unlikely. Its values stand nowhere else, while those of
@@ -10,26 +10,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
-from topoter.graphs.tables import Table, open_table
-from topoter.graphs.text import TextTable, shortened
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from topoter.errors import UsageError, unknown_name
+from topoter.graphs.arrow import pa, pc
+from topoter.graphs.problems import existing
+from topoter.graphs.sniffing import shortened
+from topoter.graphs.tables import Table, open_parquet
+from topoter.graphs.text import TextTable, open_text_table
 
 # A first line that at most one row in twenty resembles is taken for a header.
 UNLIKELY = 0.05
 
 
-@dataclass(frozen=True)
-class Override:
+class Override(NamedTuple):
     """What the rows of a table are, and how a user decides about the first one."""
 
     row: str
@@ -41,11 +40,25 @@ EDGES = Override("an edge", "give --header (header=True in Python)", "give --no-
 NODES = Override("a node", "name the column of ids (--id-column)", "put a line of names above it")
 
 
-def open_node_table(path: Path, id_column: str | None, drop_bad: bool) -> Table:
-    """Open a table with one row per node, with it decided whether its first line is a header or a node."""
-    table = open_table(path, asked_columns=[id_column], drop_bad=drop_bad)
-    # Ids stand once each, header or not; it is the other columns whose values recur.
-    return settle([table], range(1, len(table.names)), NODES)[0]
+def open_table(
+    path: Path,
+    *,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    asked_columns: Iterable[str | None],
+    drop_bad: bool,
+) -> Table:
+    """Open a table by its extension; what is not parquet is taken for delimited text, its header perhaps in doubt."""
+    table: Table
+    if existing(path).suffix.lower() in (".parquet", ".pq"):
+        table = open_parquet(path, drop_bad)
+    else:
+        table = open_text_table(path, delimiter, header, asked_columns, drop_bad)
+    for name in asked_columns:
+        if name is not None and name not in table.names:
+            hint = "" if table.header else " The file has no header: columns are numbered from 1."
+            raise UsageError(f"{path}: {unknown_name('column', name, table.names)}{hint}")
+    return table
 
 
 def settle(tables: Sequence[Table], columns: Sequence[int], override: Override) -> list[Table]:
@@ -58,9 +71,9 @@ def settle(tables: Sequence[Table], columns: Sequence[int], override: Override) 
     for table in tables:
         if isinstance(table, TextTable) and not table.sure:
             alike.setdefault(tuple(table.first), []).append(table)
-    headers = {first: _decide(group, columns, override) for first, group in alike.items()}
+    decided = {first: _decide(group, columns, override) for first, group in alike.items()}
     return [
-        table.reread(*headers[tuple(table.first)]) if isinstance(table, TextTable) and not table.sure else table
+        table.settled(*decided[tuple(table.first)]) if isinstance(table, TextTable) and not table.sure else table
         for table in tables
     ]
 
@@ -86,10 +99,7 @@ def _odds(table: TextTable, columns: Sequence[int], together: bool) -> float | N
     `together`: the values of all columns name the same things, as the two ends of edges do. Of what stands only once,
     the share is taken with the first line counted in: a short file proves little.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    rows = table.reread(False)
+    rows = table.settled(header=False)
     names = [rows.names[column] for column in columns]
     arrow = rows.read(names, as_text=names)
     values = [pc.utf8_trim_whitespace(arrow[name]) for name in names]
@@ -107,8 +117,6 @@ def _odds(table: TextTable, columns: Sequence[int], together: bool) -> float | N
 
 
 def _seen_once(column: pa.ChunkedArray) -> pa.Array:
-    import pyarrow.compute as pc
-
     counted = pc.value_counts(column)
     return counted.field("values").filter(pc.equal(counted.field("counts"), 1))
 

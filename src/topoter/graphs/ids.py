@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from topoter.graphs.arrow import pa, pc
 
 NodeIds: TypeAlias = "np.ndarray | list[str]"
 
@@ -19,9 +18,6 @@ _PLAIN_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
 
 def text_ids(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     """Ids given as text: 64-bit integers if every one is a plain integer, else strings, trimmed."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     column = pc.utf8_trim_whitespace(column.cast(pa.string()))
     plain = pc.all(pc.match_substring_regex(column, _PLAIN_INTEGER)).as_py()
     try:
@@ -32,8 +28,6 @@ def text_ids(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
 
 def arrow_ids(ids: Sequence[object] | np.ndarray | torch.Tensor) -> pa.Array:
     """A user's sequence of ids as an Arrow array: integers stay integers, anything else becomes text."""
-    import pyarrow as pa
-
     if isinstance(ids, torch.Tensor):
         ids = ids.cpu().numpy()
     if isinstance(ids, np.ndarray) and np.issubdtype(ids.dtype, np.integer):
@@ -46,8 +40,6 @@ def arrow_ids(ids: Sequence[object] | np.ndarray | torch.Tensor) -> pa.Array:
 
 def user_ids(ids: pa.Array) -> NodeIds:
     """The ids as they leave the library: a NumPy array of integers, or a list of strings."""
-    import pyarrow as pa
-
     if pa.types.is_integer(ids.type):
         return np.require(ids.to_numpy(zero_copy_only=False), requirements="W")  # Arrow's memory is read-only
     return ids.to_pylist()
@@ -55,17 +47,12 @@ def user_ids(ids: pa.Array) -> NodeIds:
 
 def same_type(*columns: pa.ChunkedArray | pa.Array) -> list[pa.ChunkedArray | pa.Array]:
     """Make ids comparable: all integers, or all strings as soon as one column holds strings."""
-    import pyarrow as pa
-
     common = pa.int64() if all(pa.types.is_integer(column.type) for column in columns) else pa.string()
     return [column.cast(common) for column in columns]
 
 
 def sorted_unique(*columns: pa.ChunkedArray | pa.Array) -> pa.Array:
     """Every id once, in ascending order (so the order of the lines in a file does not matter)."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     chunks = [chunk for column in columns for chunk in getattr(column, "chunks", [column])]
     unique = pc.unique(pa.chunked_array(chunks, type=columns[0].type))
     return unique.take(pc.sort_indices(unique))
@@ -73,7 +60,5 @@ def sorted_unique(*columns: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 def positions(ids: pa.ChunkedArray | pa.Array, among: pa.Array) -> np.ndarray:
     """Where each id stands in `among`, as 64-bit integers; -1 where it does not."""
-    import pyarrow.compute as pc
-
     found = pc.index_in(ids, value_set=among)
     return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)

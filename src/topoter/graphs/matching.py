@@ -49,12 +49,9 @@ def match_features(data: Data, known: Sequence[str] | None, count: int) -> Data:
         raise DataError(_explanation(known, names, [name for name in absent if name not in unused], extra))
     if unused:
         _logger.info(f"No node of this graph is {_listed(unused)}: those features are zero.")
-    dense = data.x.to_dense()
-    x = torch.zeros(dense.size(0), len(known), dtype=dense.dtype)
-    present = [column for column, name in enumerate(known) if name in place]
-    x[:, present] = dense[:, [place[known[column]] for column in present]]
+    dense = torch.nn.functional.pad(data.x.to_dense(), (0, 1))  # its last column is zeros, for `unused`
     matched = copy.copy(data)
-    matched.x, matched.feature_names = x, known
+    matched.x, matched.feature_names = dense[:, [place.get(name, -1) for name in known]], known
     return matched
 
 
@@ -78,13 +75,10 @@ def _explanation(known: list[str], names: list[str], missing: list[str], extra: 
     parts = [f"missing {_listed(missing)}"] if missing else []
     parts += [f"not known to the model {_listed(extra)}"] if extra else []
     columns = {_column_of(name) for name in known} - {None}
-    new_categories = [name for name in extra if _column_of(name) in columns]
-    hint = (
-        " A category the model has never seen has no weights: fit again, or blank it."
-        if new_categories == extra
-        else ""
-    )
-    return f"The features are not those the model was fitted on: {', '.join(parts)}.{hint if extra else ''}"
+    hint = ""
+    if extra and all(_column_of(name) in columns for name in extra):
+        hint = " A category the model has never seen has no weights: fit again, or blank it."
+    return f"The features are not those the model was fitted on: {', '.join(parts)}.{hint}"
 
 
 def _listed(names: list[str]) -> str:

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from topoter.errors import DataError
 
+_BLOCK = 65_536  # rows looked at together: a mask of the whole of x could cost a quarter of its memory
+
 
 def as_matrix(values: Any, name: str) -> Tensor:
     """Features of any array type as a float32 tensor [N, C]; `name` says in messages what they are."""
@@ -22,10 +24,8 @@ def as_matrix(values: Any, name: str) -> Tensor:
         values = values.detach()
         if values.layout == torch.sparse_coo:
             values = values.coalesce()
-            values = scipy.sparse.csr_matrix(
-                (values.values().numpy(), values.indices().numpy()), shape=tuple(values.shape)
-            )
-            return sparse_tensor(values)
+            parts = (values.values().numpy(), values.indices().numpy())
+            return sparse_tensor(scipy.sparse.csr_matrix(parts, shape=tuple(values.shape)))
     else:
         array = np.asarray(values)
         if array.dtype == object or not (np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.bool_)):
@@ -61,3 +61,20 @@ def select_rows(x: Tensor, keep: np.ndarray) -> Tensor:
         parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
         return sparse_tensor(scipy.sparse.csr_matrix(parts, shape=tuple(x.shape))[keep])
     return x[torch.from_numpy(keep)]
+
+
+def finite_rows(x: Tensor) -> Tensor:
+    """[N] True where a row of x, dense or sparse CSR, holds finite numbers only."""
+    if x.layout == torch.sparse_csr:
+        rows = torch.repeat_interleave(torch.arange(x.size(0), device=x.device), x.crow_indices().diff())
+        good = torch.ones(x.size(0), dtype=torch.bool, device=x.device)
+        good[rows[~x.values().isfinite()]] = False
+        return good
+    return torch.cat([block.isfinite().all(dim=1) for block in x.split(_BLOCK)])
+
+
+def first_bad_value(x: Tensor, row: int) -> tuple[int, float]:
+    """Column and value of the first NaN or infinity in a row."""
+    values = x[row].to_dense()
+    column = int((~values.isfinite()).nonzero()[0])
+    return column, float(values[column])

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from topoter.errors import DataError, UsageError
+from topoter.graphs.arrow import pa, pacsv, pq
 from topoter.graphs.atomic import atomic_write, check_writable
-from topoter.graphs.headers import open_node_table
+from topoter.graphs.headers import NODES, open_table, settle
 from topoter.graphs.ids import NodeIds, arrow_ids, positions, same_type
-from topoter.graphs.tables import unique_ids
+from topoter.graphs.tables import Table
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+TABLE_FORMATS = (".csv", ".tsv", ".parquet")
 
 
 @dataclass
@@ -27,7 +27,7 @@ class NodeTable:
     path: Path
     ids: pa.ChunkedArray
     columns: dict[str, pa.ChunkedArray]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
 
     def for_nodes(self, node_ids: NodeIds) -> dict[str, list[Any]]:
         """Each column as a list in the order of these nodes, None for a node that the table does not have."""
@@ -41,64 +41,63 @@ class NodeTable:
             self.notes.append(f"{self.path}: {len(row) - found:,} of {len(row):,} nodes have no row.")
         if found < len(self.ids):
             self.notes.append(f"{self.path}: {len(self.ids) - found:,} rows belong to no node of the embeddings.")
-        columns = {}
-        for name, column in self.columns.items():
-            values = column.to_pylist()
-            columns[name] = [values[place] if place >= 0 else None for place in row.tolist()]
-        return columns
+        rows = pa.array(row, mask=row < 0)  # what is taken at null is null
+        return {name: column.take(rows).to_pylist() for name, column in self.columns.items()}
 
 
 def read_node_table(path: str | os.PathLike[str], *, id_column: str | None = None, drop_bad: bool = False) -> NodeTable:
     """Read labels or anything else about nodes: CSV, TSV, blanks, gzip or parquet, ids in the first column."""
-    path = Path(path)
-    table = open_node_table(path, id_column, drop_bad)
-    notes = list(table.notes)
-    name = id_column or table.names[0]
-    columns = [column for column in table.names if column != name]
-    arrow = table.read(table.names)
-    ids, keep = unique_ids(table, arrow, name, drop_bad, notes)
+    table = open_nodes(Path(path), id_column, drop_bad)
+    ids, columns, keep = read_nodes(table, id_column)
     rows = np.flatnonzero(keep)
-    return NodeTable(path, ids.take(rows), {column: arrow[column].take(rows) for column in columns}, notes)
+    return NodeTable(table.path, ids.take(rows), {name: columns[name].take(rows) for name in columns}, table.notes)
+
+
+def open_nodes(path: Path, id_column: str | None, drop_bad: bool) -> Table:
+    """Open a table with one row per node, with it decided whether its first line is a header or a node."""
+    table = open_table(path, asked_columns=[id_column], drop_bad=drop_bad)
+    # Ids stand once each, header or not; it is the other columns whose values recur.
+    return settle([table], range(1, len(table.names)), NODES)[0]
+
+
+def read_nodes(table: Table, id_column: str | None) -> tuple[pa.ChunkedArray, dict[str, pa.ChunkedArray], np.ndarray]:
+    """The ids, the other columns, and which rows have an id that did not stand there before."""
+    name = id_column or table.names[0]
+    arrow = table.read(table.names)
+    if table.ragged:
+        table.notes.append(f"Dropped {table.ragged:,} lines of {table.path} with the wrong number of columns.")
+    (ids,) = table.ids(arrow, [name])
+    keep = table.rows_with_id(ids, name, f"rows of {table.path} without an id")
+    codes = ids.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
+    repeated = np.ones(len(codes), dtype=bool)
+    repeated[np.unique(codes, return_index=True)[1]] = False
+    keep &= table.keep_good(
+        repeated & keep,
+        lambda row: f"node id {ids[row].as_py()!r} stands here a second time",
+        f"rows of {table.path} with an id seen before",
+    )
+    return ids, {column: arrow[column] for column in table.names if column != name}, keep
 
 
 def write_node_table(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
     """Write columns of equal length, ids among them, as `.csv`, `.tsv` or `.parquet`."""
-    import pyarrow as pa
-
-    path = Path(path)
-    check_table_destination(path)
-    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    check_table_destination(Path(path))
     with atomic_write(path) as temporary:
-        TABLE_WRITERS[path.suffix.lower()](table, temporary)
+        write_columns(temporary, columns)
 
 
 def check_table_destination(path: Path) -> None:
     """Raise if a table cannot be written there: to be asked before what it holds is computed."""
-    if path.suffix.lower() not in TABLE_WRITERS:
-        raise UsageError(f"{path}: unknown extension {path.suffix!r} for a table. Known: {', '.join(TABLE_WRITERS)}.")
+    if path.suffix.lower() not in TABLE_FORMATS:
+        raise UsageError(f"{path}: unknown extension {path.suffix!r} for a table. Known: {', '.join(TABLE_FORMATS)}.")
     check_writable(path)
 
 
-def _write_csv(table: pa.Table, path: Path) -> None:
-    import pyarrow.csv as pacsv
-
-    pacsv.write_csv(table, path)
-
-
-def _write_tsv(table: pa.Table, path: Path) -> None:
-    import pyarrow.csv as pacsv
-
-    pacsv.write_csv(table, path, pacsv.WriteOptions(delimiter="\t"))
-
-
-def _write_parquet(table: pa.Table, path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    pq.write_table(table, path)
-
-
-TABLE_WRITERS: dict[str, Callable[[Any, Path], None]] = {
-    ".csv": _write_csv,
-    ".tsv": _write_tsv,
-    ".parquet": _write_parquet,
-}
+def write_columns(path: Path, columns: Mapping[str, Any], header: bool = True) -> None:
+    """Write columns in the format of the extension, one of `TABLE_FORMATS`."""
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    if path.suffix.lower() == ".parquet":
+        pq.write_table(table, path)
+    else:
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+        pacsv.write_csv(table, path, pacsv.WriteOptions(include_header=header, delimiter=delimiter))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from topoter.errors import DataError, UsageError
-from topoter.graphs.assembly import assemble
+from topoter.graphs.assembly import RawGraph, assemble
 from topoter.graphs.checks import check_graph
 from topoter.graphs.edge_lists import open_edges, read_edges
-from topoter.graphs.features import STRUCTURAL_NOTE, Features, read_features
-from topoter.graphs.formats import GRAPH_FORMATS, read_pt
-from topoter.graphs.objects import as_data, pyg_edges
+from topoter.graphs.features import STRUCTURAL_NOTE, read_features
+from topoter.graphs.objects import as_data, from_networkx, from_scipy, pyg_edges
+from topoter.graphs.problems import existing, explained
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -44,42 +46,32 @@ def read_graph(
     finds them out, and a note says what was found. The features' are always found out. `drop_bad` drops bad rows and
     edges, with counts in the notes, instead of stopping at the first.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise DataError(f"{path} is a folder, not a file." if path.is_dir() else f"{path}: no such file.")
+    path = existing(Path(path))
     if id_column is not None and features is None:
         raise UsageError("The id column is one of the features table: give that too (--features, features= in Python).")
     # Features first: what is wrong with the smaller file is said before the larger one is read.
-    table: Features | None = None
-    if features is not None:
-        table = read_features(Path(features), id_column=id_column, drop_bad=drop_bad)
+    table = None if features is None else read_features(Path(features), id_column=id_column, drop_bad=drop_bad)
     suffix = path.suffix.lower()
-    if suffix == ".pt" and table is None:
-        return _whole_pyg_graph(path)
     if suffix == ".pt":
         graph = read_pt(path)
         with _naming(path):
+            if table is None:
+                data = as_data(graph)
+                notes = [f"{path}: {data.num_edges:,} edges between {data.num_nodes:,} nodes."]
+                return data, notes if graph.get("x") is not None else [*notes, STRUCTURAL_NOTE]
             raw = pyg_edges(graph, str(path))
         raw.notes.append(f"{path}: only its edges and ids are used, because features are given.")
-    elif suffix in GRAPH_FORMATS:
-        raw = GRAPH_FORMATS[suffix](path)
+    elif suffix == ".npz":
+        raw = _read_npz(path)
+    elif suffix in (".graphml", ".gml"):
+        raw = _read_networkx(path, suffix)
     else:
         columns = {"weight_column": weight_column, "time_column": time_column}
         (edges,) = open_edges(path, **columns, delimiter=delimiter, header=header, drop_bad=drop_bad)
-        raw = read_edges(edges, **columns, drop_bad=drop_bad)
+        raw = read_edges(edges, **columns)
     data, notes = assemble(raw, table, drop_bad)
     with _naming(path):
         check_graph(data)
-    return data, notes
-
-
-def _whole_pyg_graph(path: Path) -> tuple[Data, list[str]]:
-    graph = read_pt(path)
-    with _naming(path):
-        data = as_data(graph)
-    notes = [f"{path}: {data.num_edges:,} edges between {data.num_nodes:,} nodes."]
-    if graph.get("x") is None:
-        notes.append(STRUCTURAL_NOTE)
     return data, notes
 
 
@@ -90,3 +82,75 @@ def _naming(path: Path) -> Iterator[None]:
         yield
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
+
+
+def _read_npz(path: Path) -> RawGraph:
+    """A SciPy sparse adjacency matrix, as `scipy.sparse.save_npz` writes it; pickles inside are refused."""
+    import scipy.sparse
+
+    problem = f"{path} is not a SciPy sparse matrix (scipy.sparse.save_npz writes one)"
+    # Opened here, because NumPy leaves a damaged file open.
+    with path.open("rb") as file, explained(problem):
+        try:
+            matrix = scipy.sparse.load_npz(file)
+        except ValueError as error:
+            raise ValueError(str(error).replace(f"The file {file}", "it")) from error
+    return from_scipy(matrix, str(path))
+
+
+def _read_networkx(path: Path, suffix: str) -> RawGraph:
+    """A GraphML or GML file; the nodes of GML are named by their label, or by their id if labels are no names."""
+    try:
+        import networkx
+    except ImportError:
+        raise UsageError('GraphML and GML need NetworkX: pip install "topoter[baselines]".') from None
+    by_id = False
+    kind = "GML" if suffix == ".gml" else "GraphML"
+    with explained(f"{path} is not a {kind} file", (Exception,)):  # the parsers raise whatever comes
+        try:
+            graph = networkx.read_gml(path) if kind == "GML" else networkx.read_graphml(path)
+        except networkx.NetworkXError:
+            if kind != "GML":
+                raise
+            by_id = True  # labels are missing or given twice
+            graph = networkx.read_gml(path, label="id")
+    raw = from_networkx(graph, str(path))
+    if by_id:
+        raw.notes.append(f"{path}: nodes are named by their id, because their labels are missing or not unique.")
+    return raw
+
+
+def read_pt(path: Path) -> Data:
+    """A PyG graph as `torch.save` writes it. No code in the file is run."""
+    import torch
+    from torch_geometric.data import Data
+    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import GlobalStorage
+
+    allowed = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, *_numpy_globals()]
+    if hasattr(torch.serialization, "safe_globals"):
+        # Leaving the context forgets all it was given: what PyG or the user had allowed before must not be among it.
+        known = torch.serialization.get_safe_globals()
+        safe: Any = torch.serialization.safe_globals([item for item in allowed if item not in known])
+    else:  # torch 2.4 knows only the list that holds for the whole process
+        torch.serialization.add_safe_globals(allowed)
+        safe = nullcontext()
+    try:
+        with safe:
+            data = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # a hostile or damaged file fails in many ways, all of them its own fault
+        reason = str(error).partition("WeightsUnpickler error: ")[2].partition("\n")[0].partition("Please use")[0]
+        reason = reason.strip() or "it is damaged, or no file of torch.save"
+        raise DataError(f"{path} cannot be loaded safely as a PyG graph: {reason}") from None
+    if isinstance(data, dict) and "edge_index" in data:  # what data.to_dict() gives
+        data = Data.from_dict(data)
+    if not isinstance(data, Data):
+        raise DataError(f"{path} holds a {type(data).__name__}, not one PyG graph (torch_geometric.data.Data).")
+    return data
+
+
+def _numpy_globals() -> list[Any]:
+    """What a pickled NumPy array of numbers is made of: ids are often kept in one."""
+    array: Any = np.arange(1)
+    kinds = ("int64", "int32", "float64", "float32", "bool")
+    return [array.__reduce__()[0], np.ndarray, np.dtype, *(type(np.dtype(kind)) for kind in kinds)]

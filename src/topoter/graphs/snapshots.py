@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TIME_NAMES = ("time", "timestamp", "t")
 _logger = logging.getLogger(__name__)
-Time: TypeAlias = "int | float | str"
+Snapshots: TypeAlias = "list[tuple[int | float | str, Tensor]]"
 
 
 def read_snapshots(
@@ -33,7 +33,7 @@ def read_snapshots(
     delimiter: str | None = None,
     header: bool | None = None,
     drop_bad: bool = False,
-) -> tuple[list[tuple[Time, Tensor]], NodeIds]:
+) -> tuple[Snapshots, NodeIds]:
     """Read a temporal graph: a list of (time, edge_index [2, E_t]) in order of time, and the node ids.
 
     `path`: an edge list with a time column (`time_column`, or one named time, timestamp or t), one snapshot
@@ -42,11 +42,12 @@ def read_snapshots(
     those of `read_graph`; what was found out about the files is logged.
     """
     path = Path(path)
-    if path.is_dir():
-        if time_column is not None:
-            raise UsageError(f"{path} is a folder, one file for each time: time_column does not apply.")
-        return _from_folder(path, delimiter, header, drop_bad)
-    return _from_file(path, time_column, delimiter, header, drop_bad)
+    options = {"delimiter": delimiter, "header": header, "drop_bad": drop_bad}
+    if not path.is_dir():
+        return _from_file(path, time_column, options)
+    if time_column is not None:
+        raise UsageError(f"{path} is a folder, one file for each time: time_column does not apply.")
+    return _from_folder(path, options)
 
 
 def aligned(snapshots: Sequence[Any], x: Any = None) -> list[Data]:
@@ -63,7 +64,7 @@ def aligned(snapshots: Sequence[Any], x: Any = None) -> list[Data]:
     for place, edge_index in enumerate(edges, 1):
         if not edge_index.numel():
             raise DataError(f"Snapshot {place} of {len(edges)} has no edges. Leave it out.")
-    if all(not bool(torch.isin(a, b).any()) for a, b in pairwise(edges)):
+    if not any(bool(torch.isin(before, after).any()) for before, after in pairwise(edges)):
         raise DataError(
             "No node has edges in two successive snapshots: there is no change to learn from. "
             "Are nodes named alike at all times?"
@@ -74,46 +75,34 @@ def aligned(snapshots: Sequence[Any], x: Any = None) -> list[Data]:
     return [Data(x=x, edge_index=edge_index, num_nodes=x.size(0)) for edge_index in edges]
 
 
-def _from_file(
-    path: Path, time_column: str | None, delimiter: str | None, header: bool | None, drop_bad: bool
-) -> tuple[list[tuple[Time, Tensor]], NodeIds]:
-    (table,) = open_edges(path, time_column=time_column, delimiter=delimiter, header=header, drop_bad=drop_bad)
+def _from_file(path: Path, time_column: str | None, options: dict[str, Any]) -> tuple[Snapshots, NodeIds]:
+    (table,) = open_edges(path, time_column=time_column, **options)
+    time_column = time_column or next((name for name in table.names if name.lower() in TIME_NAMES), None)
     if time_column is None:
-        time_column = next((name for name in table.names if name.lower() in TIME_NAMES), None)
-        if time_column is None:
-            raise UsageError(
-                f"{path}: which column is the time? Name one of {', '.join(table.names)} as its time column "
-                "(--time-column, or time_column= in Python)."
-            )
-    raw = read_edges(table, time_column=time_column, drop_bad=drop_bad)
+        raise UsageError(
+            f"{path}: which column is the time? Name one of {', '.join(table.names)} as its time column "
+            "(--time-column, or time_column= in Python)."
+        )
+    raw = read_edges(table, time_column=time_column)
     _log(raw.notes)
     assert raw.time is not None
     order = np.argsort(raw.time, kind="stable")
     times, starts = np.unique(raw.time[order], return_index=True)
     parts = np.split(raw.edge_index[:, order], starts[1:], axis=1)
-    snapshots: list[tuple[Time, Tensor]] = [
-        (time, torch.from_numpy(np.ascontiguousarray(part))) for time, part in zip(times.tolist(), parts)
-    ]
-    return snapshots, user_ids(raw.node_ids)
+    edges = [torch.from_numpy(np.ascontiguousarray(part)) for part in parts]
+    return list(zip(times.tolist(), edges)), user_ids(raw.node_ids)
 
 
-def _from_folder(
-    folder: Path, delimiter: str | None, header: bool | None, drop_bad: bool
-) -> tuple[list[tuple[Time, Tensor]], NodeIds]:
-    files = [file for file in folder.iterdir() if file.is_file() and not file.name.startswith(".")]
+def _from_folder(folder: Path, options: dict[str, Any]) -> tuple[Snapshots, NodeIds]:
+    files = sorted((file for file in folder.iterdir() if file.is_file() and file.name[0] != "."), key=_natural)
     if not files:
         raise DataError(f"{folder} holds no files of edges.")
-    files.sort(key=_natural)
-    tables = open_edges(*files, delimiter=delimiter, header=header, drop_bad=drop_bad)
-    graphs = [read_edges(table, drop_bad=drop_bad) for table in tables]
+    graphs = [read_edges(table) for table in open_edges(*files, **options)]
     _log([note for graph in graphs for note in graph.notes], files)
     ids = same_type(*(graph.node_ids for graph in graphs))
     union = sorted_unique(*ids)
-    snapshots: list[tuple[Time, Tensor]] = [
-        (file.name.split(".")[0], torch.from_numpy(positions(own, union)[graph.edge_index]))
-        for file, own, graph in zip(files, ids, graphs)
-    ]
-    return snapshots, user_ids(union)
+    edges = [torch.from_numpy(positions(own, union)[graph.edge_index]) for own, graph in zip(ids, graphs)]
+    return [(file.name.split(".")[0], edge_index) for file, edge_index in zip(files, edges)], user_ids(union)
 
 
 def _log(notes: list[str], files: Sequence[Path] = ()) -> None:

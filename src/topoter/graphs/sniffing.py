@@ -75,6 +75,11 @@ def is_header(rows: list[list[str]], asked: set[str]) -> tuple[bool, bool]:
     return False, not all(words) or any(name.isdigit() for name in asked)
 
 
+def shortened(line: str) -> str:
+    """A line as a message can show it."""
+    return line if len(line) <= 60 else line[:57] + "..."
+
+
 def is_number(value: str) -> bool:
     """Whether a field holds a number, NaN and infinity among them."""
     try:

@@ -1,130 +1,110 @@
-"""One HTML file that holds everything: styles, script, data. It loads nothing and opens offline."""
+"""One HTML file that holds everything: styles, scripts, data. It loads nothing and opens offline.
+
+    Page("TopoTER on Cora", sections=[Section("Accuracy", "Over ten seeds.").add(table, chart)]).write("report.html")
+
+Markup stands in `templates/`, where all text is escaped. What can be shown has `__html__`: tables, charts, maps, and
+the smaller `part`s.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from topoter.graphs.atomic import atomic_write
-from topoter.report.markup import Html, asset, escape, join, paragraph
 
+HOME = "topoter.report"
 SCRIPTS = ("report.js", "charts.js", "scatter.js")
 
-# The browser itself refuses any request, should a later block ever try one.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+
+@cache
+def templates(package: str = HOME, autoescape: bool = True) -> Environment:
+    """The templates of a package, and behind them those of the report."""
+    loader = ChoiceLoader([PackageLoader(package), PackageLoader(HOME)])
+    made = Environment(
+        loader=loader, autoescape=autoescape, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    made.filters |= {"coordinate": coordinate, "anchor": anchor}
+    # Within a script jinja's `tojson` also escapes what could end it, wherever it stands.
+    made.policies["json.dumps_function"] = _dumps
+    return made
 
 
+def part(name: str, package: str = HOME, /, **values: Any) -> Markup:
+    """A small piece of markup: a macro of `parts.html.j2`, filled in."""
+    markup: Markup = getattr(templates(package).get_template("parts.html.j2").module, name)(**values)
+    return markup
+
+
+def asset(name: str, package: str = HOME) -> Markup:
+    """The text of a script or a style sheet, from wherever the package is installed."""
+    return Markup((resources.files(package) / "assets" / name).read_text(encoding="utf-8"))
+
+
+@dataclass
 class Section:
-    """A titled part of a page.
+    """A titled part of a page. A block is anything with `__html__`, or plain text, which becomes a paragraph."""
 
-        Section("Accuracy", "Mean and deviation over ten seeds.").add(table)
+    title: str
+    intro: str = ""
+    blocks: list[Any] = field(default_factory=list)
 
-    A block is markup from this package, or plain text, which becomes a paragraph.
-    """
-
-    def __init__(self, title: str, intro: str = "") -> None:
-        self.title = title
-        self._blocks: list[Html] = [paragraph(intro, "intro")] if intro else []
-
-    def add(self, *blocks: Html | str) -> Section:
-        """Append blocks; returns itself, so that calls can be chained."""
-        self._blocks += [block if isinstance(block, Html) else paragraph(block) for block in blocks]
+    def add(self, *blocks: Any) -> Section:
+        self.blocks += blocks
         return self
 
-    def render(self, anchor: str) -> Html:
-        """The section's markup, reachable as `#anchor`."""
-        return Html(
-            f'<section id="{escape(anchor)}" aria-labelledby="{escape(anchor)}-title">'
-            f'<h2 id="{escape(anchor)}-title">{escape(self.title)}</h2>{join(self._blocks)}</section>'
-        )
 
-
+@dataclass
 class Page:
-    """A self-contained report: a title, sections, one file.
-
-        page = Page("TopoTER on Cora", "Embeddings without labels")
-        page.add(Section("Accuracy").add(table.html()))
-        page.write("report.html")
+    """A self-contained page.
 
     Args:
         title, subtitle: the heading, and one line below it.
         summary: what a reader in a hurry should know; text, or markup for emphasis.
         footer: the last line, e.g. what made the page.
-        assets: further files of `assets/` that this page's blocks need, `.js` or `.css`.
+        styles, scripts: further texts from `asset` that this page's blocks need.
     """
 
-    def __init__(
-        self,
-        title: str,
-        subtitle: str = "",
-        *,
-        summary: str | Html = "",
-        footer: str = "",
-        assets: Sequence[str] = (),
-    ) -> None:
-        self.title = title
-        self.subtitle = subtitle
-        self.summary = summary
-        self.footer = footer
-        self.assets = assets
-        self._sections: list[Section] = []
-
-    def add(self, section: Section) -> Page:
-        """Append a section; returns itself, so that calls can be chained."""
-        self._sections.append(section)
-        return self
+    title: str
+    subtitle: str = ""
+    summary: str = ""
+    footer: str = ""
+    sections: list[Section] = field(default_factory=list)
+    styles: Sequence[Markup] = ()
+    scripts: Sequence[Markup] = ()
 
     def render(self) -> str:
         """The whole page as text."""
-        anchors = _anchors([section.title for section in self._sections])
-        sections = join(section.render(anchor) for section, anchor in zip(self._sections, anchors))
-        script = "\n".join(asset(name) for name in (*SCRIPTS, *self._assets(".js")))
-        style = "".join(asset(name) for name in ("report.css", *self._assets(".css")))
-        return (
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            '<meta name="color-scheme" content="light dark">\n'
-            f'<link rel="icon" href="data:,">\n<title>{escape(self.title)}</title>\n'
-            f"<style>\n{style}</style>\n</head>\n<body>\n"
-            f"{self._header(anchors)}\n<main>\n{sections}\n</main>\n{self._footer()}"
-            f'<script>\n(() => {{\n"use strict";\n{script}}})();\n</script>\n</body>\n</html>\n'
-        )
+        return templates().get_template("page.html.j2").render(
+            page=self,
+            style=Markup("").join([asset("report.css"), *self.styles]),
+            script=Markup("\n").join([*map(asset, SCRIPTS), *self.scripts]),
+        )  # fmt: skip
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the page; what stood at `path` before stays until the new one is complete."""
         with atomic_write(path) as temporary:
             temporary.write_text(self.render(), encoding="utf-8")
 
-    def _assets(self, extension: str) -> list[str]:
-        return [name for name in self.assets if name.endswith(extension)]
 
-    def _header(self, anchors: list[str]) -> Html:
-        parts = [Html(f"<h1>{escape(self.title)}</h1>")]
-        if self.subtitle:
-            parts.append(paragraph(self.subtitle, "subtitle"))
-        if self.summary:
-            parts.append(paragraph(self.summary, "summary"))
-        if len(anchors) > 2:
-            links = join(
-                Html(f'<li><a href="#{escape(anchor)}">{escape(section.title)}</a></li>')
-                for anchor, section in zip(anchors, self._sections)
-            )
-            parts.append(Html(f'<nav aria-label="Sections"><ul>{links}</ul></nav>'))
-        return Html(f"<header>{join(parts)}</header>")
-
-    def _footer(self) -> Html:
-        return Html(f"<footer>{paragraph(self.footer)}</footer>\n" if self.footer else "")
+def coordinate(value: float) -> str:
+    """A coordinate as short as a hundredth of a unit allows."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def _anchors(titles: list[str]) -> list[str]:
-    """A readable id per title, unique on the page."""
-    anchors: list[str] = []
-    for title in titles:
-        base = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "section"
-        anchor, number = base, 2
-        while anchor in anchors:
-            anchor, number = f"{base}-{number}", number + 1
-        anchors.append(anchor)
-    return anchors
+def anchor(title: str) -> str:
+    """A readable id for a title."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "section"
+
+
+def _dumps(value: Any, **_options: Any) -> str:
+    return msgspec.json.encode(value).decode()  # what is not finite becomes null

@@ -1,17 +1,21 @@
-"""Tables a reader can sort: numbers by value, "83.4 ± 0.3" by its mean, gaps always last."""
+"""Tables a reader can sort, the same on a page, in Markdown and in a terminal."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from topoter.errors import UsageError
-from topoter.report.markup import Html, escape, join
 
-MISSING = "\N{EN DASH}"
+if TYPE_CHECKING:
+    import rich.table
+    from markupsafe import Markup
+
+MISSING, NOT_RUN = "\N{EN DASH}", "not run"
 
 # A number, then a deviation or a short unit: "83.4 ± 0.3", "736,260", "−0.4", "2e-4", "12 s", "7 %".
 _NUMBER = re.compile(
@@ -23,6 +27,7 @@ class Mark(Enum):
     """How a value compares with the one it is held against; the sign says it without colour."""
 
     BETTER = ("▲", "better")
+    UNTRAINED = ("△", "better, but not by training")
     WITHIN = ("≈", "within one deviation")
     WORSE = ("▼", "worse")
 
@@ -33,13 +38,6 @@ class Mark(Enum):
     @property
     def word(self) -> str:
         return str(self.value[1])
-
-    def html(self) -> Html:
-        """The sign for the eye, the word for a screen reader."""
-        return Html(
-            f'<span class="mark {self.name.lower()}" title="{self.word}"><span aria-hidden="true">{self.sign}'
-            f'</span><span class="hidden">{self.word}</span></span>'
-        )
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,13 @@ class Cell:
 
     @property
     def key(self) -> float | None:
+        """The number that the cell sorts by."""
         return sort_key(self.text) if self.sort is None else self.sort
+
+    @property
+    def gap(self) -> bool:
+        """A gap comes last, whichever way a column is sorted."""
+        return self.text.strip() in ("", MISSING, NOT_RUN)
 
 
 CellLike = Cell | str | float | int | None
@@ -72,7 +76,7 @@ CellLike = Cell | str | float | int | None
 class Table:
     """A table whose rows a click on a header sorts.
 
-        Table(["method", "test"], [["raw", "58.1 ± 0.0"], ["topoter", "83.4 ± 0.3"]], caption="Cora").html()
+        Table(["method", "test"], [["raw", "58.1 ± 0.0"], ["topoter", "83.4 ± 0.3"]], caption="Cora")
 
     Args:
         columns: the names of the columns.
@@ -85,48 +89,53 @@ class Table:
     rows: Sequence[Sequence[CellLike]]
     caption: str = ""
     note: str = ""
-    _cells: list[list[Cell]] = field(init=False, repr=False)
+    cells: list[list[Cell]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._cells = [[_as_cell(value) for value in row] for row in self.rows]
-        for row in self._cells:
+        self.cells = [[_as_cell(value) for value in row] for row in self.rows]
+        for row in self.cells:
             if len(row) != len(self.columns):
                 raise UsageError(f"A table of {len(self.columns)} columns got a row of {len(row)} cells.")
 
-    def html(self) -> Html:
-        """The table's markup."""
-        numeric = [self._is_numeric(column) for column in range(len(self.columns))]
-        head = join(_header(name, number) for name, number in zip(self.columns, numeric))
-        body = join(Html(f"<tr>{_row(row, numeric)}</tr>") for row in self._cells)
-        label = escape(self.caption or "Table")
-        # Not a caption element: that would scroll sideways with a wide table.
-        title = f'<p class="table-title" aria-hidden="true">{label}</p>' if self.caption else ""
-        return Html(
-            f'<div class="table-block">{title}'
-            f'<div class="table-box" role="region" aria-label="{label}" tabindex="0">'
-            f'<table class="sortable" aria-label="{label}"><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>{self._legend()}</div>"
-        )
+    def __html__(self) -> Markup:
+        from topoter.report.page import part
+
+        return part("table", table=self, rows=self.cells, numeric=self._numeric(), marks=self._marks())
 
     def markdown(self) -> str:
-        """The same table as Markdown, marks as signs; caption and legend are left to the text around it."""
-        rows = [[_markdown(cell) for cell in row] for row in self._cells]
-        lines = [[escape_markdown(name) for name in self.columns], ["---"] * len(self.columns), *rows]
-        return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        """The table as Markdown, with its caption above and its note below; marks are signs."""
+        lines = [list(self.columns), ["---"] * len(self.columns)]
+        head = [[escape_markdown(name) for name in line] for line in lines]
+        body = [[_marked(escape_markdown(cell.text), cell, "**") for cell in row] for row in self.cells]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in [*head, *body])
+        parts = (f"{escape_markdown(self.caption)}:" if self.caption else "", table, escape_markdown(self.note))
+        return "\n\n".join(part for part in parts if part) + "\n"
 
-    def _is_numeric(self, column: int) -> bool:
-        cells = [row[column] for row in self._cells if not _is_gap(row[column])]
-        return bool(cells) and all(cell.key is not None for cell in cells)
+    def rich(self) -> rich.table.Table:
+        """The table for a terminal."""
+        import rich.table
+        from rich.text import Text
 
-    def _legend(self) -> Html:
-        used = {cell.mark for row in self._cells for cell in row}
-        signs = join(
-            Html(f'<span><span class="mark {mark.name.lower()}">{mark.sign}</span> {mark.word}</span>')
-            for mark in Mark
-            if mark in used
+        shown = rich.table.Table(
+            title=Text(self.caption) if self.caption else None,
+            title_justify="left",
+            caption=Text(self.note) if self.note else None,
+            caption_justify="left",
         )
-        note = Html(f"<span>{escape(self.note)}</span>") if self.note else Html("")
-        return Html(f'<p class="note marks">{signs}{note}</p>') if signs or note else Html("")
+        for name, numeric in zip(self.columns, self._numeric()):
+            shown.add_column(Text(name), justify="right" if numeric else "left")
+        for row in self.cells:
+            shown.add_row(*(Text(_marked(cell.text, cell), style="bold" if cell.strong else "") for cell in row))
+        return shown
+
+    def _numeric(self) -> list[bool]:
+        """Whether a column holds numbers, its gaps left out."""
+        filled = [[row[place] for row in self.cells if not row[place].gap] for place in range(len(self.columns))]
+        return [bool(column) and all(cell.key is not None for cell in column) for column in filled]
+
+    def _marks(self) -> list[Mark]:
+        used = {cell.mark for row in self.cells for cell in row}
+        return [mark for mark in Mark if mark in used]
 
 
 def escape_markdown(text: str) -> str:
@@ -134,15 +143,6 @@ def escape_markdown(text: str) -> str:
     for character in "\\`*[|":
         text = text.replace(character, f"\\{character}")
     return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
-
-
-def facts(values: Mapping[str, object]) -> Html:
-    """Names with their values, as many beside each other as fit: parameters, versions, counts."""
-    pairs = join(
-        Html(f"<div><dt>{escape(name)}</dt><dd>{escape('none' if value is None else value)}</dd></div>")
-        for name, value in values.items()
-    )
-    return Html(f'<dl class="facts">{pairs}</dl>')
 
 
 def sort_key(text: str) -> float | None:
@@ -163,12 +163,35 @@ def mean_and_deviation(mean: float | None, std: float | None = None, digits: int
     return f"{mean:.{digits}f} ± {std:.{digits}f}"
 
 
+def difference(value: float, mark: Mark | None = None) -> Cell:
+    """How much more: "+1.2", "−0.4"."""
+    return Cell(f"{value:+.1f}".replace("-", "\N{MINUS SIGN}"), sort=value, mark=mark)
+
+
 def compare(mean: float, std: float | None, other: float, other_std: float | None = None) -> Mark:
     """Hold a mean against another; closer than the larger of the two deviations is no difference."""
     # The slack is for 83.3 against 83.7 ± 0.4, whose difference is a little over 0.4 in binary.
     if abs(mean - other) <= max(std or 0.0, other_std or 0.0) + 1e-9:
         return Mark.WITHIN
     return Mark.BETTER if mean > other else Mark.WORSE
+
+
+def signs() -> str:
+    """What every sign means."""
+    return ", ".join(f"{mark.sign} {mark.word}" for mark in Mark)
+
+
+def many(number: int, noun: str) -> str:
+    """A count with its noun: "1 seed", "3 seeds"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A time as a reader says it: "8.3 s", "41 s", "12 min", "2.5 h"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{seconds / 3600:.1f} h"
 
 
 def _as_cell(value: CellLike) -> Cell:
@@ -181,32 +204,6 @@ def _as_cell(value: CellLike) -> Cell:
     return Cell(str(value))
 
 
-def _markdown(cell: Cell) -> str:
-    text = escape_markdown(cell.text)
-    text = f"**{text}**" if cell.strong else text
+def _marked(text: str, cell: Cell, strong: str = "") -> str:
+    text = f"{strong}{text}{strong}" if cell.strong else text
     return f"{text} {cell.mark.sign}" if cell.mark else text
-
-
-def _is_gap(cell: Cell) -> bool:
-    return cell.text.strip() in ("", MISSING)
-
-
-def _header(name: str, numeric: bool) -> Html:
-    kind = ' class="number"' if numeric else ""
-    return Html(
-        f'<th scope="col" aria-sort="none"{kind}><button type="button">{escape(name)}'
-        '<span class="arrow" aria-hidden="true"></span></button></th>'
-    )
-
-
-def _row(row: Sequence[Cell], numeric: Sequence[bool]) -> Html:
-    parts = []
-    for position, (cell, number) in enumerate(zip(row, numeric)):
-        name, scope = ("th", ' scope="row"') if position == 0 else ("td", "")
-        text = f"<strong>{escape(cell.text)}</strong>" if cell.strong else escape(cell.text)
-        sort = f' data-sort="{cell.key!r}"' if number and cell.key is not None else ""
-        gap = ' data-gap=""' if _is_gap(cell) else ""
-        kind = ' class="number"' if number else ' class="wrap"' if cell.wrap else ""
-        mark = cell.mark.html() if cell.mark else ""
-        parts.append(Html(f"<{name}{scope}{kind}{sort}{gap}>{text}{mark}</{name}>"))
-    return join(parts)

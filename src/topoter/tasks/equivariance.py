@@ -12,12 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from topoter.adjacency import Adjacency
-from topoter.encoders import SGC, Features
+from topoter.encoders import SGC
 from topoter.errors import DataError
 from topoter.kernels.sparse import SparseOperator
-from topoter.model import TopoTERModel
-from topoter.transformation import EdgeChange, TopologyTransformation
+from topoter.pretext.objectives import TypesFromChange
+from topoter.pretext.transformation import EdgeChange, TopologyTransformation
+from topoter.structure.adjacency import Adjacency
+from topoter.structure.features import Features
+from topoter.training.model import TopoTERModel
 
 NUM_TYPES = len(EdgeChange)
 _BLOCK = 65_536  # pairs decoded at a time
@@ -85,8 +87,11 @@ def measure_equivariance(model: TopoTERModel, x: Features, transformation: Topol
 
 
 def estimate_types(model: TopoTERModel, delta_h: Tensor, pairs: Tensor) -> Tensor:
-    """The most likely type of every pair, block by block."""
-    return torch.cat([model.decoder(delta_h, block).argmax(1) for block in pairs.split(_BLOCK, dim=1)])
+    """The most likely type of every pair, block by block, by the decoder of the paper's term."""
+    objective = model.learned["types-from-change"]
+    assert isinstance(objective, TypesFromChange)
+    decoder = objective.decoder
+    return torch.cat([decoder(delta_h, block).argmax(1) for block in pairs.split(_BLOCK, dim=1)])
 
 
 def linear_delta(signal: Tensor, pairs: Tensor, pair_type: Tensor, after: Adjacency) -> Tensor:

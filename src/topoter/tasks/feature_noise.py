@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from topoter.features import FEATURE_SCALINGS
-from topoter.tasks import node_classification
+from topoter.structure.features import FEATURE_SCALINGS
+from topoter.tasks.node_classification import split_of, without_labels
 from topoter.tasks.probe import choose_probe
 
 if TYPE_CHECKING:
@@ -46,17 +46,15 @@ def draw_noise(kind: str, shape: tuple[int, ...], seed: int) -> Tensor:
     return torch.from_numpy(NOISES[kind](random, shape).astype(np.float32))
 
 
-def embed_scaled(
-    data: Data, method: str, parameters: dict[str, Any], seed: int, progress: node_classification.Progress | None = None
-) -> node_classification.Embedding:
-    """As `node_classification.embed`, but its `encode` takes features that are scaled already."""
+def scaled_rows(data: Data, scaling: str) -> Data:
+    """The graph with its features scaled already, for a method that then scales none."""
     scaled = data.clone()
-    scaled.x = FEATURE_SCALINGS[parameters.get("feature_scaling", "none")](data.x.to_dense().float())
-    return node_classification.embed(scaled, method, {**parameters, "feature_scaling": "none"}, seed, progress)
+    scaled.x = FEATURE_SCALINGS[scaling](data.x.to_dense().float())
+    return scaled
 
 
 def score_under_noise(
-    embedding: node_classification.Embedding,
+    embed: Callable[[Data], np.ndarray],
     data: Data,
     scaling: str,
     seed: int,
@@ -67,14 +65,14 @@ def score_under_noise(
     The noise depends on nothing but the seed and the shape of the features, and so is the same for every method.
 
     Args:
-        embedding: of `embed_scaled`.
+        embed: what a method learned from `scaled_rows`.
         data: the graph with its features as given.
         scaling: of rows, by its name in FEATURE_SCALINGS.
         on_level: called with the number of levels measured and that of all.
     """
-    assert embedding.encode is not None, "the method gives no encoder for other features"
-    y, split = data.y.numpy(), node_classification.split_of(data)
-    probe = choose_probe(embedding.z, y, split.train, split.val)
+    y, split = data.y.numpy(), split_of(data)
+    other = scaled_rows(without_labels(data), scaling)
+    probe = choose_probe(embed(other), y, split.train, split.val)
 
     def accuracy(predicted: np.ndarray) -> float:
         return 100 * float((predicted[split.test] == y[split.test]).mean())
@@ -93,7 +91,8 @@ def score_under_noise(
         for level in LEVELS[1:]:
             noisy = x + level * noise
             scaled = noisy * factor if as_clean else FEATURE_SCALINGS[scaling](noisy)
-            result[curve].append(accuracy(probe.predict(embedding.encode(scaled))))
+            other.x = scaled
+            result[curve].append(accuracy(probe.predict(embed(other))))
             if on_level is not None:
                 on_level(place * len(LEVELS) + len(result[curve]), len(CURVES) * len(LEVELS))
     return result

@@ -11,12 +11,12 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from topoter.adjacency import Adjacency
 from topoter.errors import DataError, invalid_parameter
 from topoter.estimator import TopoTER
 from topoter.graphs.features import STRUCTURAL_NAMES, structural_features
+from topoter.pretext.transformation import hide_edges
+from topoter.structure.adjacency import Adjacency
 from topoter.tasks.link_split import HeldOut, auc_and_ap
-from topoter.tasks.link_training import hide_edges
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

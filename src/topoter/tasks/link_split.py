@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
 from sklearn.metrics import average_precision_score, roc_auc_score
 from torch import Tensor
 
-from topoter.adjacency import Adjacency
-from topoter.baselines.randomness import seeded
 from topoter.errors import DataError
+from topoter.methods.randomness import seeded
+from topoter.structure.adjacency import Adjacency
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -38,10 +37,10 @@ class HeldOut:
 class LinkSplit:
     """A graph without its held-out edges, and those edges with as many disconnected pairs.
 
-    Whoever trains gets this graph and, to know when to stop, `val`; `test` is scored once, at the end.
+    Whoever trains gets `data` alone, which holds the validation pairs as well; `test` is scored once, at the end.
     """
 
-    data: Data  # features, and training edges only
+    data: Data  # features, training edges only, and the validation pairs as edge_label_index and edge_label
     val: HeldOut
     test: HeldOut
 
@@ -66,8 +65,8 @@ def split_links(data: Data, seed: int) -> LinkSplit:
     for part in (val, test):
         pairs, label = part.edge_label_index, part.edge_label > 0
         held_out.append(HeldOut.of(pairs[:, label], pairs[:, ~label]))
-    for name in ("edge_label", "edge_label_index"):
-        del train[name]
+    # What a method may decide by when to stop, under the names that PyG gives such pairs.
+    train.edge_label_index, train.edge_label = held_out[0].pairs, held_out[0].label
     return LinkSplit(train, *held_out)
 
 
@@ -85,15 +84,6 @@ def check_splittable(adjacency: Adjacency) -> None:
         raise DataError(
             f"The graph has {free} disconnected pairs; {num_val + num_test} are needed to hold out as many as edges."
         )
-
-
-def auc(held_out: HeldOut, scores: Tensor) -> float:
-    """Area under the ROC curve in percent, as in `auc_and_ap`, from ranks alone: cheap enough for every few epochs."""
-    ranks = rankdata(scores.numpy())  # equal scores get the mean of their ranks
-    connected = held_out.label.numpy() > 0
-    num_connected = int(connected.sum())
-    above = ranks[connected].sum() - num_connected * (num_connected + 1) / 2
-    return 100 * float(above) / (num_connected * (len(ranks) - num_connected))
 
 
 def auc_and_ap(held_out: HeldOut, scores: Tensor | np.ndarray) -> tuple[float, float]:

@@ -1,0 +1,153 @@
+"""GAE and VGAE (Kipf and Welling, 2016): reconstruct the adjacency from inner products of embeddings.
+
+PyG's modules; disconnected pairs are drawn by our exact sampler, because PyG's own is approximate and uses global
+random state. As peers in link prediction they learn by the training of `links.py`, with TopoTER's decoders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch_geometric.nn import GAE, VGAE
+
+from topoter.encoders import GCN, SGC, Encoder
+from topoter.methods.base import Fitted, Method, inner_products, register
+from topoter.methods.randomness import seeded
+from topoter.pretext.objectives import Loss
+from topoter.structure.adjacency import Adjacency
+from topoter.structure.features import Features
+from topoter.training import Keep, TrainingSettings, TrainingState, train
+from topoter.training.batches import whole_graph
+from topoter.training.callbacks import Callback
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch_geometric.data import Data
+
+    from topoter.pretext.transformation import Transition
+
+
+class _Halves(nn.Module):
+    """An encoder whose channels are means and log deviations, half each, as VGAE takes them."""
+
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, x: Features, adjacency: Adjacency) -> tuple[Tensor, Tensor]:
+        mean, log_deviation = self.encoder(x, adjacency).chunk(2, dim=1)
+        return mean, log_deviation
+
+
+class _VGAE(VGAE):
+    """PyG's VGAE, its noise drawn from a generator of its own instead of from global random state."""
+
+    noise: torch.Generator
+
+    def reparametrize(self, mu: Tensor, logstd: Tensor) -> Tensor:
+        return mu + torch.randn(mu.shape, generator=self.noise) * torch.exp(logstd) if self.training else mu
+
+
+class Autoencoder(nn.Module):
+    """PyG's GAE or VGAE around one of our encoders, as the training loop takes it."""
+
+    def __init__(self, encoder: Encoder, init: str, variational: bool, seed: int) -> None:
+        super().__init__()
+        self.variational = variational
+        self.generator = torch.Generator().manual_seed(seed)
+        self.noise = torch.Generator().manual_seed(seed)
+        with seeded(seed):
+            self.module: Any = _VGAE(_Halves(encoder)) if variational else GAE(encoder)
+        self.module.noise = self.noise
+        encoder.initialize(init, self.generator)  # after PyG's constructor, which draws all weights anew
+
+    def forward(self, x: Features, graph: Adjacency | Transition) -> Loss:
+        """The loss of reconstructing a graph, or of predicting the next one from the one before."""
+        value = self._of_graph(x, graph) if isinstance(graph, Adjacency) else self._of_transition(x, graph)
+        return (value + self.module.kl_loss() / x.shape[0] if self.variational else value), {}
+
+    def _of_graph(self, x: Features, adjacency: Adjacency) -> Tensor:
+        space = adjacency.pair_space
+        disconnected = space.disconnected(torch.minimum(space.num_edges, space.num_disconnected), self.generator)
+        loss: Tensor = self.module.recon_loss(self.module.encode(x, adjacency), adjacency.edges, disconnected)
+        return loss
+
+    def _of_transition(self, x: Features, transition: Transition) -> Tensor:
+        """Pairs as for TopoTER, by whether they are connected afterwards."""
+        sampled = transition.sample(self.generator)
+        keys = sampled.pairs[0] * transition.after.num_nodes + sampled.pairs[1]
+        connected = torch.isin(keys, transition.after.keys)
+        logits = inner_products(self.module.encode(x, transition.before), sampled.pairs)
+        # PyG's recon_loss, with one product of all nodes in place of one per pair: graphs of animals are dense.
+        return functional.softplus(-logits[connected]).mean() + functional.softplus(logits[~connected]).mean()
+
+    def fit(self, batches: Sequence[Any], settings: TrainingSettings, callbacks: Sequence[Callback]) -> TrainingState:
+        state = TrainingState.start(self, settings, {"generator": self.generator, "noise": self.noise})
+        train(state, batches, callbacks)
+        return state
+
+    @torch.no_grad()
+    def encode(self, x: Features, adjacency: Adjacency) -> Tensor:
+        """The embeddings [N, F]; of VGAE the means."""
+        self.eval()
+        z: Tensor = self.module.encode(x, adjacency)
+        return z
+
+
+@register("gae", "node", variational=False)
+@register("vgae", "node", variational=True)
+class NodeAutoencoder(Method):
+    """The autoencoder on one linear SGC layer: inner products need both signs."""
+
+    def __init__(
+        self,
+        *,
+        variational: bool,
+        out_channels: int = 512,
+        order: int = 2,
+        epochs: int = 200,
+        learning_rate: float = 1e-2,
+        patience: int | None = None,
+        feature_scaling: str = "none",
+    ) -> None:
+        self.variational, self.feature_scaling, self.order = variational, feature_scaling, order
+        self.width = (2 if variational else 1) * out_channels
+        self.settings = TrainingSettings(epochs, patience, learning_rate)
+
+    def fit(self, graph: Data, seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
+        x, adjacency = whole_graph(graph, self.feature_scaling)[0]
+        encoder = SGC(x.shape[1], self.width, self.order, negative_slope=1.0)
+        module = Autoencoder(encoder, "glorot", self.variational, seed)
+        state = module.fit([(x, adjacency)], self.settings, callbacks)
+
+        def embed(other: Data) -> np.ndarray:
+            return module.encode(*whole_graph(other, self.feature_scaling)[0]).numpy()
+
+        return Fitted(embedding=embed, history=state.history)
+
+
+@register("gae", "temporal", variational=False)
+@register("vgae", "temporal", variational=True)
+class NextGraphAutoencoder(Method):
+    """The autoencoder on graph convolutions, trained to reconstruct A(t) from A(t-1); X is all ones."""
+
+    def fit(self, graph: list[Transition], seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
+        set_to = self.parameters
+        variational = set_to["variational"]
+        width = (2 if variational else 1) * set_to["out_channels"]
+        encoder = GCN(1, width, set_to["num_layers"], set_to["hidden_channels"])
+        module = Autoencoder(encoder, set_to["init"], variational, seed)
+        x = torch.ones(graph[0].before.num_nodes, 1)
+        settings = TrainingSettings(
+            set_to["epochs"], set_to["patience"], set_to["learning_rate"], keep=Keep(weights="before")
+        )
+        state = module.fit([(x, transition) for transition in graph], settings, callbacks)
+
+        def scores(known: Adjacency, pairs: Tensor) -> Tensor:
+            return inner_products(module.encode(x, known), pairs)
+
+        return Fitted(pairs=scores, history=state.history)

@@ -1,0 +1,237 @@
+"""The terms of the loss. A model is an encoder and a weighted sum of these.
+
+    loss, metrics = objective(h, h_t, transformation)
+
+`h` and `h_t` are the representations [N, F] of the graph before and after; `transformation` holds both graphs, the
+pairs looked at and what happened to each. Metrics are named numbers: an epoch shows their mean over its batches,
+weighted by pairs, or for a `Tally` what its summed counts say. Any callable of this form will do; a term with weights
+of its own is an `nn.Module`. A named term is a subclass of `Objective` in `OBJECTIVES`.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from topoter.errors import UsageError, invalid_parameter, unknown_name, whole_number
+from topoter.pretext.decoders import TransformationDecoder, entropy_of_types
+from topoter.pretext.transformation import EdgeChange, TopologyTransformation
+from topoter.weights import linear_layers
+
+
+@dataclass(frozen=True)
+class Tally:
+    """A metric that is read off counts, which add up over the batches of an epoch."""
+
+    counts: Tensor
+    read: Callable[[Tensor], float | None]
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.counts + other.counts, self.read)
+
+    @property
+    def value(self) -> float | None:
+        return self.read(self.counts)
+
+
+Metrics = Mapping[str, "float | Tensor | Tally"]
+Loss = tuple[Tensor, Metrics]
+
+
+class Objective(nn.Module):
+    """A term that topoter knows by name.
+
+    Its constructor takes F, the width of the representations, and those of TopoTER's parameters that it names.
+    """
+
+    def initialize(self, generator: torch.Generator) -> None:
+        """Draw all weights anew."""
+
+    def forward(self, h: Tensor, h_t: Tensor, transformation: TopologyTransformation) -> Loss:
+        raise NotImplementedError
+
+
+class TypesFromChange(Objective):
+    """The paper's term: what happened to a pair, from the change dH = H~ - H of its two nodes.
+
+    Args:
+        decoder_layers, scale_edges: of the `TransformationDecoder`.
+        prior_bias: start the decoder at the shares of the types at this `perturbation_rate`.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        decoder_layers: int = 1,
+        scale_edges: bool = False,
+        prior_bias: bool = False,
+        perturbation_rate: float = 0.7,
+    ) -> None:
+        super().__init__()
+        layers = whole_number("decoder_layers", decoder_layers, 1)
+        self.decoder = TransformationDecoder(channels, layers, scale_edges=scale_edges)
+        self._prior_rate = perturbation_rate if prior_bias else None
+
+    def initialize(self, generator: torch.Generator) -> None:
+        self.decoder.initialize(generator)
+        if self._prior_rate is not None:
+            self.decoder.start_at_prior(self._prior_rate)
+
+    def forward(self, h: Tensor, h_t: Tensor, transformation: TopologyTransformation) -> Loss:
+        return self.of_change(h_t - h, transformation)
+
+    def of_change(self, delta_h: Tensor, transformation: TopologyTransformation) -> Loss:
+        """The same from dH alone, which some encoders have a kernel for."""
+        loss, confusion = self.decoder.loss(delta_h, transformation.pairs, transformation.pair_type)
+        return loss, accuracy_by_type(confusion)
+
+
+class TypesFromPair(Objective):
+    """What happened to a pair, from where its two nodes are afterwards: four logits of an MLP on h~_i * h~_j.
+
+    To tell a deleted edge from a pair that never was one, and an added edge from a true one, is link prediction and
+    denoising at once. The product is symmetric in i and j.
+    """
+
+    hidden_channels = 64
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.layers = linear_layers([channels, self.hidden_channels, len(EdgeChange)])
+
+    def initialize(self, generator: torch.Generator) -> None:
+        for layer in self.layers:
+            nn.init.xavier_uniform_(layer.weight, generator=generator)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, h: Tensor, h_t: Tensor, transformation: TopologyTransformation) -> Loss:
+        i, j = transformation.pairs
+        products = h_t.index_select(0, i) * h_t.index_select(0, j)
+        logits = self.layers[1](torch.relu(self.layers[0](products)))
+        target = transformation.pair_type.long()
+        types = len(EdgeChange)
+        confusion = torch.bincount(target * types + logits.detach().argmax(1), minlength=types**2)
+        named = accuracy_by_type(confusion.view(types, types))
+        return functional.cross_entropy(logits, target), {f"pair_{name}": tally for name, tally in named.items()}
+
+
+class MutualInformation(Objective):
+    """I(H; H~), bounded as in canonical correlation analysis: equal columns agree, different ones are uncorrelated.
+
+    No negatives; the cost is N F^2. Columns are standardised, so only directions and not scales are rewarded.
+    """
+
+    decorrelation = 1e-3  # weight of an entry of the correlation matrices off the diagonal
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+
+    def forward(self, h: Tensor, h_t: Tensor, transformation: TopologyTransformation) -> Loss:
+        a, b = _standardized(h), _standardized(h_t)
+        num_nodes, channels = a.shape
+        agreement = (a * b).sum() / (num_nodes * channels)
+        correlations = [(z.t() @ z) / num_nodes for z in (a, b)]
+        apart = sum(((c - torch.diag(c.diagonal())) ** 2).sum() for c in correlations)
+        loss = 1 - agreement + self.decorrelation * apart / channels
+        return loss, {"agreement": agreement.detach()}
+
+
+def _standardized(h: Tensor) -> Tensor:
+    centred = h - h.mean(0)
+    return centred / centred.square().mean(0).add(1e-12).sqrt()
+
+
+def accuracy_by_type(confusion: Tensor) -> dict[str, Tally]:
+    """From counts of true (row) against predicted (column) types: what guessing costs, and how often each is right."""
+    counts, right = confusion.sum(1), confusion.diagonal()
+    metrics = {"prior_entropy": Tally(counts, entropy_of_types)}
+    for change in EdgeChange:
+        metrics[f"accuracy_{change.name.lower()}"] = Tally(torch.stack([right[change], counts[change]]), _share)
+    return metrics
+
+
+def _share(counts: Tensor) -> float | None:
+    """Right ones among all; `None` where the type did not occur."""
+    right, total = counts.tolist()
+    return right / total if total else None
+
+
+OBJECTIVES: dict[str, type[Objective]] = {
+    "types-from-change": TypesFromChange,
+    "types-from-pair": TypesFromPair,
+    "mutual-information": MutualInformation,
+}
+# Sums with a name of their own.
+SUMS: dict[str, dict[str, float]] = {
+    "paper": {"types-from-change": 1.0},
+    "full": {"types-from-change": 1.0, "types-from-pair": 1.0, "mutual-information": 1.0},
+}
+
+
+def named_terms(objective: Any) -> dict[str, tuple[Any, float]]:
+    """The terms of an objective and their weights, each under a name that shows in metrics and files.
+
+    Args:
+        objective: a name in `SUMS` or `OBJECTIVES`, an object, or a list of (name or object, weight).
+    """
+    pairs = objective if isinstance(objective, (list, tuple)) else [(objective, 1.0)]
+    terms: dict[str, tuple[Any, float]] = {}
+    for pair in pairs:
+        if not (isinstance(pair, (list, tuple)) and len(pair) == 2):
+            raise invalid_parameter("objective", "TopoTER", "a name, an object or a list of (objective, weight)", pair)
+        term, weight = pair
+        if not isinstance(weight, (int, float)) or isinstance(weight, bool) or not 0 <= weight < math.inf:
+            raise invalid_parameter("objective", "TopoTER", "given with weights of 0 or more", weight)
+        if isinstance(term, type) or not (isinstance(term, str) or callable(term)):
+            raise invalid_parameter("objective", "TopoTER", "a name or an object(h, h_t, transformation)", term)
+        if not isinstance(term, str):
+            name = getattr(term, "__name__", type(term).__name__)
+            same = sum(known == name or known.startswith(f"{name} ") for known in terms)
+            terms[f"{name} {same + 1}" if same else name] = (term, float(weight))
+            continue
+        for name, share in SUMS.get(term, {term: 1.0}).items():
+            if name not in OBJECTIVES:
+                raise unknown_name("objective", name, [*SUMS, *OBJECTIVES])
+            before = terms[name][1] if name in terms else 0.0
+            terms[name] = (name, before + share * float(weight))
+    if not terms:
+        raise UsageError("The objective has no term: give at least one (objective, weight).")
+    return terms
+
+
+def build_objectives(
+    objective: Any, channels: int, parameters: Mapping[str, Any], generator: torch.Generator
+) -> dict[str, tuple[Any, float]]:
+    """Terms ready to be called, by name, with their weights; those with weights of their own get them drawn.
+
+    A module of the user's own is copied, so that the parameter stays as it was for the next fit.
+    """
+    built: dict[str, tuple[Any, float]] = {}
+    for name, (term, weight) in named_terms(objective).items():
+        if isinstance(term, str):
+            kind = OBJECTIVES[term]
+            known = inspect.signature(kind).parameters
+            made = kind(channels, **{key: value for key, value in parameters.items() if key in known})
+            made.initialize(generator)
+            built[name] = (made, weight)
+        else:
+            built[name] = (copy.deepcopy(term) if isinstance(term, nn.Module) else term, weight)
+    return built
+
+
+def is_plain(objective: Any) -> bool:
+    """Whether an objective is made of names alone, so that a file can hold it."""
+    return all(isinstance(term, str) for term, _ in named_terms(objective).values())
+
+
+def describe_terms(terms: Sequence[tuple[str, float]]) -> str:
+    """The sum in words: "types-from-change + 0.5 mutual-information"."""
+    return " + ".join(name if weight == 1 else f"{weight:g} {name}" for name, weight in terms)

@@ -1,0 +1,6 @@
+"""Batches: an iterable of (x, graph); whether that is a whole graph or many small ones, the loop cannot tell."""
+
+from topoter.training.batches.graph_sets import ShuffledBatches
+from topoter.training.batches.graphs import Transformed, check_sampling, transitions, usable_device, whole_graph
+
+__all__ = ["ShuffledBatches", "Transformed", "check_sampling", "transitions", "usable_device", "whole_graph"]

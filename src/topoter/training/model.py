@@ -1,0 +1,90 @@
+"""TopoTER's module: the paper's forward pass, and the weighted sum of what is learned from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from topoter.encoders.base import Encoder
+from topoter.errors import UsageError
+from topoter.pretext.objectives import Loss, TypesFromChange
+from topoter.pretext.transformation import TopologyTransformation
+from topoter.structure.adjacency import Adjacency
+from topoter.structure.features import Features
+
+
+class TopoTERModel(nn.Module):
+    """Encode a graph before and after a topology transformation; the objectives look at both.
+
+    Args:
+        encoder: E, shared by the graph before and after.
+        objectives: by name, each a callable (h, h_t, transformation) -> (loss, metrics) with its weight.
+    """
+
+    def __init__(self, encoder: Encoder, objectives: Mapping[str, tuple[Callable[..., Loss], float]]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.objectives = dict(objectives)
+        # Those that have weights of their own, for the optimizer and for files.
+        modules = {name: term for name, (term, _) in objectives.items() if isinstance(term, nn.Module)}
+        self.learned = nn.ModuleDict(modules)
+
+    def forward(self, x: Features, transformation: TopologyTransformation) -> Loss:
+        """The loss of one transformation, and what each objective has to say of it."""
+        return self.of_signal(self.encoder.project(x), transformation)  # X W, the same for both graphs
+
+    def of_signal(self, signal: Tensor, transformation: TopologyTransformation) -> Loss:
+        """The same from the projected features X W."""
+        terms = list(self.objectives.values())
+        only = terms[0][0]
+        if len(terms) == 1 and isinstance(only, TypesFromChange):  # dH is all it looks at: no H, no H~
+            loss, metrics = only.of_change(self.delta(signal, transformation), transformation)
+            return _weighted(loss, terms[0][1]), metrics
+        h, h_t = self.representations(signal, transformation)
+        losses, metrics = [], dict[str, Any]()
+        for name, (objective, weight) in self.objectives.items():
+            found = objective(h, h_t, transformation)
+            if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], Mapping)):
+                raise UsageError(f"The objective {name!r} must return (loss, metrics). Got {type(found).__name__}.")
+            losses.append(_weighted(found[0], weight))
+            metrics |= {key if key not in metrics else f"{name}_{key}": value for key, value in found[1].items()}
+            if len(terms) > 1:
+                metrics[f"{name}_loss"] = losses[-1].detach()
+        return torch.stack(losses).sum(), metrics
+
+    def representations(self, signal: Tensor, transformation: TopologyTransformation) -> tuple[Tensor, Tensor]:
+        # fmt: off
+        h   = self.encoder.propagate(signal, transformation.adjacency)      # H  = E(X, A)    [N, F]
+        h_t = self.encoder.propagate(signal, transformation.adjacency_t)    # H~ = E(X, A~)   [N, F]
+        return h, h_t
+        # fmt: on
+
+    def delta(self, signal: Tensor, transformation: TopologyTransformation) -> Tensor:
+        """dH = H~ - H, the change of every node's representation, [N, F]."""
+        fused = self.encoder.fused_delta(signal, transformation.adjacency, transformation.adjacency_t)
+        if fused is not None:
+            return fused
+        h, h_t = self.representations(signal, transformation)
+        return h_t - h
+
+    def batch_weight(self, x: Features, transformation: TopologyTransformation) -> int:
+        """How much a batch counts in the mean of an epoch."""
+        return transformation.pairs.size(1)
+
+    @torch.no_grad()
+    def embed(self, x: Features, adjacency: Adjacency) -> Tensor:
+        """H of the original graph, in evaluation mode, [N, F]."""
+        was_training = self.training
+        self.eval()
+        try:
+            h: Tensor = self.encoder(x, adjacency)
+        finally:
+            self.train(was_training)
+        return h
+
+
+def _weighted(loss: Tensor, weight: float) -> Tensor:
+    return loss if weight == 1 else weight * loss

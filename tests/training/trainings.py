@@ -1,0 +1,138 @@
+"""Every kind of training, small, for a process that may be killed in the middle of it.
+
+python trainings.py KIND CHECKPOINT PHASE EPOCH
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+warnings.simplefilter("ignore")  # PyG's import
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+from topoter import TopoTER  # noqa: E402
+from topoter.datasets import block_model  # noqa: E402
+from topoter.methods import method  # noqa: E402
+from topoter.pretext.transformation import Transition  # noqa: E402
+from topoter.structure.adjacency import Adjacency  # noqa: E402
+from topoter.tasks.link_split import split_links  # noqa: E402
+from topoter.training import Callback, Checkpoint  # noqa: E402
+
+EPOCHS = 12
+Outcome = tuple[list[Any], np.ndarray]  # the history, and what was learned
+
+
+def graph(seed: int = 0) -> Any:
+    return block_model(40, 4, 4, 8, seed)
+
+
+def graphs() -> list[Any]:
+    return [block_model(12 + 2 * number, 2, 2, 3, number) for number in range(9)]
+
+
+def weights(model: TopoTER) -> np.ndarray:
+    return np.concatenate([tensor.double().flatten().numpy() for tensor in model.model_.state_dict().values()])
+
+
+def estimator(fit: Callable[[TopoTER, Any], TopoTER], **options: Any) -> Callable[[Any], Outcome]:
+    def run(callbacks: Any) -> Outcome:
+        model = fit(TopoTER(**{"out_channels": 6, "epochs": EPOCHS, "patience": None, **options}), callbacks)
+        return model.history_, weights(model)
+
+    return run
+
+
+def of_method(name: str, task: str, **parameters: Any) -> Callable[[Any], Outcome]:
+    def run(callbacks: Any) -> Outcome:
+        made = method(name, task)(**parameters)
+        if task == "link":
+            data = split_links(graph(), seed=0).data
+            fitted = made.fit(data, seed=3, callbacks=callbacks)
+            pairs = torch.combinations(torch.arange(40)).t()
+            return fitted.pretraining + fitted.history, fitted.score_pairs(data, pairs).numpy()
+        if task == "temporal":
+            times = [Adjacency.from_edge_index(graph(seed).edge_index, 40)[0] for seed in range(4)]
+            observed = [Transition(*pair) for pair in pairwise(times)]
+            fitted = made.fit(observed, seed=3, callbacks=callbacks)
+            return fitted.history, fitted.score_pairs(times[-1], torch.combinations(torch.arange(40)).t()).numpy()
+        data = graphs() if task == "graph" else graph()
+        fitted = made.fit(data, seed=3, callbacks=callbacks)
+        return fitted.history, fitted.embed(data)
+
+    return run
+
+
+SNAPSHOTS = [graph(seed).edge_index for seed in range(4)]
+TEMPORAL = {
+    "out_channels": 4, "num_layers": 2, "hidden_channels": 5, "init": "glorot", "epochs": EPOCHS, "patience": None,
+    "learning_rate": 0.01,
+}  # fmt: skip
+LINKS = {"epochs": EPOCHS, "hidden_channels": 6, "out_channels": 4, "pretraining_epochs": 5}
+NODE = {"out_channels": 6, "epochs": EPOCHS, "patience": None}
+KINDS: dict[str, Callable[[Any], Outcome]] = {
+    "whole graph": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks)),
+    "all objectives": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks), objective="full"),
+    "graph set": estimator(
+        lambda model, callbacks: model.fit(graphs(), callbacks=callbacks), level="graph", batch_size=4
+    ),
+    "snapshots": estimator(
+        lambda model, callbacks: model.fit_snapshots(SNAPSHOTS, x=graph().x, callbacks=callbacks), encoder="gcn"
+    ),
+    "gae": of_method("gae", "node", **NODE),
+    "vgae": of_method("vgae", "node", **NODE),
+    "dgi": of_method("dgi", "node", **NODE),
+    "infograph": of_method("infograph", "graph", epochs=EPOCHS, batch_size=4, hidden_channels=4),
+    "topoter over time": of_method("topoter", "temporal", **{**TEMPORAL, "encoder": "gcn"}),
+    "vgae over time": of_method("vgae", "temporal", **TEMPORAL),
+    "links": of_method("topoter", "link", **LINKS, dropout=0.2, hidden_edges=0.3),
+    "links jointly": of_method("topoter", "link", **LINKS, joint=0.5, decoder="hadamard", decoder_dropout=0.2),
+    "vgae of links": of_method("vgae", "link", **{**LINKS, "pretraining_epochs": 0}),
+}
+
+
+# Where each is killed: of two trainings in a row in the second one, or in the first.
+CASES = [(kind, "links" if "links" in kind else "training", 5) for kind in KINDS] + [("links", "pretraining", 3)]
+
+
+class WaitToBeKilled(Callback):
+    """Says when an epoch is over, its checkpoint written, and does not go on."""
+
+    def __init__(self, phase: str, epoch: int, pipe: int) -> None:
+        self.phase, self.epoch, self.pipe = phase, epoch, pipe
+
+    def on_epoch(self, state: Any, record: Any) -> None:
+        if (state.phase, record.epoch) == (self.phase, self.epoch):
+            os.write(self.pipe, b"reached")
+            time.sleep(600)
+
+
+def killed(kind: str, phase: str, epoch: int, path: Path) -> None:
+    """Train in a process of its own, and kill it after an epoch."""
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process == 0:
+        os.close(reading)
+        KINDS[kind]([Checkpoint(path, seconds=0.0), WaitToBeKilled(phase, epoch, writing)])
+        os._exit(1)  # it was not killed
+    os.close(writing)
+    assert os.read(reading, 7) == b"reached", f"{kind} ended before epoch {epoch} of {phase}"
+    os.kill(process, signal.SIGKILL)
+    _, status = os.waitpid(process, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    os.close(reading)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for kind, phase, epoch in CASES:
+        killed(kind, phase, epoch, Path(sys.argv[1]) / f"{kind} {phase}")
