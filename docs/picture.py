@@ -1,4 +1,4 @@
-"""Draw the README's picture, docs/cora.png, from the map that the runs left: python docs/picture.py (needs matplotlib)."""
+"""Draw docs/cora.png, the README's picture, from the map that the runs left; it needs matplotlib."""
 
 from __future__ import annotations
 

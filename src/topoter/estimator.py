@@ -17,10 +17,7 @@ from torch import nn
 
 from topoter.encoders import (
     ENCODERS,
-    Encoder,
     ModuleEncoder,
-    build_encoder,
-    build_module,
     describe_module,
     is_plain_value,
 )
@@ -28,7 +25,7 @@ from topoter.errors import DataError, UsageError, invalid_parameter, unknown_nam
 from topoter.graphs import aligned, match_features
 from topoter.levels import LEVELS, read_at_level
 from topoter.output_frames import as_configured, set_output
-from topoter.pretext.objectives import build_objectives, is_plain, named_terms
+from topoter.pretext.objectives import is_plain, named_terms
 from topoter.pretext.transformation import check_transformable
 from topoter.structure.adjacency import Cleaning
 from topoter.structure.graph_sets import POOLINGS, Batch, GraphSet
@@ -41,6 +38,7 @@ from topoter.training.batches import (
     usable_device,
     whole_graph,
 )
+from topoter.training.building import build_model
 from topoter.training.checkpoint import fingerprint, load_checkpoint, load_weights, save_checkpoint
 
 if TYPE_CHECKING:
@@ -395,41 +393,6 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             self.feature_names_in_ = np.array(list(names), dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-
-
-def build_model(
-    parameters: Mapping[str, Any],
-    in_channels: int,
-    generator: torch.Generator,
-    batch: Batch | None = None,
-    *,
-    out_channels: int = 0,
-    trusted: bool = True,
-) -> TopoTERModel:
-    """Encoder and objectives by the parameters of `TopoTER`; every random number comes from the generator.
-
-    Args:
-        batch: an example of what will be encoded: an encoder of the user's own needs it for its width, init="spread"
-            for its thresholds. Without it the width is `out_channels`.
-        trusted: whether a class may be imported that this process has not imported yet.
-    """
-    chosen, extra = parameters["encoder"], parameters["encoder_parameters"]
-    encoder: Encoder
-    if isinstance(chosen, str) and ":" not in chosen:
-        encoder = build_encoder(chosen, in_channels, parameters, extra)
-        encoder.initialize(parameters["init"], generator, parameters["init_gain"])
-        if parameters["init"] == "spread" and batch is not None:
-            encoder.to(batch[1].device).spread_thresholds(*batch, generator)
-    else:
-        module = chosen
-        if isinstance(chosen, str):
-            seed = int(torch.randint(1 << 31, (), generator=generator))
-            module = build_module(chosen, extra or {}, in_channels=in_channels, seed=seed, trusted=trusted)
-        encoder = ModuleEncoder.around(module, *batch) if batch else ModuleEncoder(module, out_channels)
-    if parameters["objective"] is None:  # a model that is there to embed: what it was trained by is not known
-        return TopoTERModel(encoder, {})
-    objectives = build_objectives(parameters["objective"], encoder.out_channels, parameters, generator)
-    return TopoTERModel(encoder, objectives)
 
 
 def _settings(parameters: Mapping[str, Any]) -> TrainingSettings:

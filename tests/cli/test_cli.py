@@ -272,7 +272,8 @@ def test_outputs_that_cannot_be_written(files, model, tmp_path):
     evaluate = ["evaluate", "node", "--dataset", "sbm", "--method", "raw", "--seeds", 1, "--quiet", "--out"]
     line = fails(2, *evaluate, files / "edges.csv")
     assert "edges.csv: it is a file" in line
-    line = fails(2, "reproduce", "model-size", "--out", files / "edges.csv", "--quiet")
+    runs = ["node-classification", "--datasets", "sbm", "--methods", "raw", "--seeds", 1]
+    line = fails(2, "reproduce", *runs, "--out", files / "edges.csv", "--quiet")
     assert "edges.csv: it is a file" in line
     os.mkfifo(tmp_path / "pipe.npy")
     assert "it is not a regular file" in fails(2, *arguments, tmp_path / "pipe.npy")

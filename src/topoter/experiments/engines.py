@@ -59,7 +59,7 @@ def on_this_machine(jobs: int) -> Engine:
 
     def start() -> Executor:
         executor: Executor = ProcessPoolExecutor(jobs, initializer=_begin_work, initargs=(threads,), env=environment)
-        with _no_interrupt():
+        with _no_interrupt(), _without_warning("resource_tracker"):
             executor.submit(os.getpid)  # starts all of them
         return executor
 
@@ -114,6 +114,23 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
+
+
+@contextmanager
+def _without_warning(start: str) -> Iterator[None]:
+    """Processes started inside the block keep a warning to themselves.
+
+    loky's tracker frees what an interrupted process leaves behind, and would say so after our own last line.
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, f"ignore:{start}:UserWarning"]))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 @contextmanager
