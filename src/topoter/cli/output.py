@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.logging import RichHandler
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
@@ -77,11 +76,18 @@ def make_folder(path: Path) -> None:
         raise UsageError(f"Cannot write into the folder {path}: {error.strerror or error}.") from error
 
 
+class _Notes(logging.Handler):
+    """The library's remarks as notes: whole lines, however narrow the terminal."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.getMessage())
+
+
 def show_log(quiet: bool) -> None:
     """Let the library's own remarks (compiling a kernel, say) appear on stderr."""
     logger = logging.getLogger("topoter")
     if not logger.handlers:
-        logger.addHandler(RichHandler(console=err, show_time=False, show_path=False, show_level=False))
+        logger.addHandler(_Notes())
     logger.setLevel(logging.WARNING if quiet else logging.INFO)
 
 
