@@ -210,7 +210,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         self.num_nodes_, self.num_edges_ = whole.num_nodes, whole.num_edges
         model = build_model(parameters, self.n_features_in_, generator, batch).to(device)
         state = TrainingState.start(model, _settings(parameters), {"generator": generator})
-        state.fingerprint = fingerprint(self._plain_parameters(), data if isinstance(data, list) else [data])
+        state.fingerprint = self.fingerprint(data)
         return state, batches
 
     def _train(self, state: TrainingState, batches: Iterable[Any], callbacks: Any) -> TopoTER:

@@ -58,11 +58,7 @@ class TransformationDecoder(nn.Module):
         if len(self.layers) == 1 and mode() == "fast":
             linear = self.layers[0]
             return pair_loss(delta_h, pairs, pair_type, self.scale * linear.weight, linear.bias)
-        logits = self(delta_h, pairs)
-        target = pair_type.long()
-        predicted = logits.detach().argmax(1)
-        confusion = torch.bincount(target * NUM_TYPES + predicted, minlength=NUM_TYPES**2)
-        return functional.cross_entropy(logits, target), confusion.view(NUM_TYPES, NUM_TYPES)
+        return cross_entropy_of_types(self(delta_h, pairs), pair_type)
 
     def initialize(self, generator: torch.Generator | None = None) -> None:
         """Draw all weights anew, as nn.Linear would, from one generator (seed 0 if none is given)."""
@@ -80,6 +76,14 @@ class TransformationDecoder(nn.Module):
         no_change = torch.zeros(2, self.layers[0].in_features)
         logits = self(no_change, torch.tensor([[0], [1]]))[0]
         last.bias.copy_(type_prior(perturbation_rate).clamp(min=1e-3).log() - logits)
+
+
+def cross_entropy_of_types(logits: Tensor, pair_type: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean cross entropy of logits [P, 4], and the counts of true (row) against predicted (column) types [4, 4]."""
+    target = pair_type.long()
+    predicted = logits.detach().argmax(1)
+    confusion = torch.bincount(target * NUM_TYPES + predicted, minlength=NUM_TYPES**2)
+    return functional.cross_entropy(logits, target), confusion.view(NUM_TYPES, NUM_TYPES)
 
 
 def type_prior(perturbation_rate: float) -> Tensor:

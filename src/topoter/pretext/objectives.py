@@ -19,10 +19,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from topoter.errors import UsageError, invalid_parameter, unknown_name, whole_number
-from topoter.pretext.decoders import TransformationDecoder, entropy_of_types
+from topoter.pretext.decoders import TransformationDecoder, cross_entropy_of_types, entropy_of_types
 from topoter.pretext.transformation import EdgeChange, TopologyTransformation
 from topoter.weights import linear_layers
 
@@ -116,11 +115,8 @@ class TypesFromPair(Objective):
         i, j = transformation.pairs
         products = h_t.index_select(0, i) * h_t.index_select(0, j)
         logits = self.layers[1](torch.relu(self.layers[0](products)))
-        target = transformation.pair_type.long()
-        types = len(EdgeChange)
-        confusion = torch.bincount(target * types + logits.detach().argmax(1), minlength=types**2)
-        named = accuracy_by_type(confusion.view(types, types))
-        return functional.cross_entropy(logits, target), {f"pair_{name}": tally for name, tally in named.items()}
+        loss, confusion = cross_entropy_of_types(logits, transformation.pair_type)
+        return loss, {f"pair_{name}": tally for name, tally in accuracy_by_type(confusion).items()}
 
 
 class MutualInformation(Objective):
