@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, fields
+from dataclasses import astuple, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from torch import nn
 
 from topoter.encoders import (
     ENCODERS,
+    Hops,
     ModuleEncoder,
     describe_module,
     is_plain_value,
@@ -31,9 +32,11 @@ from topoter.structure.adjacency import Cleaning
 from topoter.structure.graph_sets import POOLINGS, Batch, GraphSet
 from topoter.training import EpochRecord, TopoTERModel, TrainingSettings, TrainingState, as_callbacks, train
 from topoter.training.batches import (
+    KEEP,
     ShuffledBatches,
     Transformed,
     check_sampling,
+    moment_batches,
     transitions,
     usable_device,
     whole_graph,
@@ -209,7 +212,11 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             batches, whole = [batch], batch[1]
         self.num_nodes_, self.num_edges_ = whole.num_nodes, whole.num_edges
         model = build_model(parameters, self.n_features_in_, generator, batch).to(device)
-        state = TrainingState.start(model, _settings(parameters), {"generator": generator})
+        settings = _settings(parameters)
+        if model.is_linear:  # a loss that falls for ever says nothing of when to stop: hidden edges do
+            trainable = any(parameter.numel() for parameter in model.parameters())  # not without features
+            settings = replace(settings, keep=KEEP, epochs=settings.epochs if trainable else 0)
+        state = TrainingState.start(model, settings, {"generator": generator})
         state.fingerprint = self.fingerprint(data)
         return state, batches
 
@@ -218,10 +225,20 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         parameters = self.effective_params()
         generator = state.streams["generator"]
         assert isinstance(generator, torch.Generator)
-        drawn = Transformed(batches, generator, parameters["perturbation_rate"], self.sampler)
-        train(state, drawn, [*as_callbacks(self.on_epoch), *as_callbacks(callbacks)])
-        assert isinstance(state.module, TopoTERModel)
-        self.model_ = state.module
+        model, rate = state.module, parameters["perturbation_rate"]
+        assert isinstance(model, TopoTERModel)
+        drawn: Iterable[Any] = Transformed(batches, generator, rate, self.sampler)
+        judges = []
+        if model.is_linear:
+            assert isinstance(model.encoder, Hops)
+            x, adjacency = next(iter(batches))
+            drawn, judge = moment_batches(model.encoder, x, adjacency, rate, generator)
+            judges = [judge]
+            # Where neighbours have nothing in common, what deleting edges changes is not worth learning.
+            state.settings = replace(state.settings, epochs=round(model.encoder.trust * state.settings.epochs))
+        train(state, drawn, [*judges, *as_callbacks(self.on_epoch), *as_callbacks(callbacks)])
+        model.encoder.finish(*next(iter(batches)))
+        self.model_ = model
         self.history_ = state.history
         return self
 

@@ -36,6 +36,13 @@ def graph(seed: int = 0) -> Any:
     return block_model(40, 4, 4, 8, seed)
 
 
+def communities() -> Any:
+    """A graph whose neighbours are alike."""
+    data = block_model(60, 3, 8, 8, 0)
+    data.x[torch.arange(60), data.y] += 20
+    return data
+
+
 def graphs() -> list[Any]:
     return [block_model(12 + 2 * number, 2, 2, 3, number) for number in range(9)]
 
@@ -82,6 +89,12 @@ NODE = {"out_channels": 6, "epochs": EPOCHS, "patience": None}
 KINDS: dict[str, Callable[[Any], Outcome]] = {
     "whole graph": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks)),
     "all objectives": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks), objective="full"),
+    "second moments": estimator(
+        lambda model, callbacks: model.fit(communities(), callbacks=callbacks),
+        encoder="hops",
+        objective="mutual-information",
+        perturbation_rate=(0.0, 0.5),
+    ),
     "graph set": estimator(
         lambda model, callbacks: model.fit(graphs(), callbacks=callbacks), level="graph", batch_size=4
     ),

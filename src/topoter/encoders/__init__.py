@@ -1,4 +1,4 @@
-"""Encoders H = E(X, A): SGC, GCN, GIN, or any PyG module.
+"""Encoders H = E(X, A): SGC, GCN, GIN, several hops side by side, or any PyG module.
 
 A new encoder is a file here and its name below. It is built with those of TopoTER's parameters that its constructor
 names, and with what `encoder_parameters` says.
@@ -13,6 +13,7 @@ from typing import Any
 from topoter.encoders.base import Encoder
 from topoter.encoders.gcn import GCN
 from topoter.encoders.gin import GIN
+from topoter.encoders.hops import Hops
 from topoter.encoders.modules import (
     ModuleEncoder,
     build_module,
@@ -23,7 +24,7 @@ from topoter.encoders.modules import (
 from topoter.encoders.sgc import SGC
 from topoter.errors import UsageError, unknown_name, whole_number
 
-ENCODERS: dict[str, type[Encoder]] = {"sgc": SGC, "gcn": GCN, "gin": GIN}
+ENCODERS: dict[str, type[Encoder]] = {"sgc": SGC, "gcn": GCN, "gin": GIN, "hops": Hops}
 
 __all__ = [
     "ENCODERS",
@@ -31,6 +32,7 @@ __all__ = [
     "GIN",
     "SGC",
     "Encoder",
+    "Hops",
     "ModuleEncoder",
     "build_encoder",
     "build_module",

@@ -73,6 +73,12 @@ class Encoder(nn.Module):
         Nothing is done where sums over neighbours are normalised, as in SGC and GCN: they do not grow with the degree.
         """
 
+    def adapt(self, x: Features, adjacency: Adjacency, generator: torch.Generator) -> None:
+        """Take from the graph to be trained on what does not follow from its number of features, before training."""
+
+    def finish(self, x: Features, adjacency: Adjacency) -> None:
+        """Take from the same graph what depends on the trained weights, after training."""
+
 
 def without_bias(linear: nn.Linear, x: Features) -> Tensor:
     """X W; the bias comes after propagation."""

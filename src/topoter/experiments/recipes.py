@@ -105,8 +105,12 @@ def _read(experiment: str, method: str, dataset: str) -> _File:
     found = {name: msgspec.toml.decode(file.read_bytes()) for name, file in files.items() if file.is_file()}
     if not found:
         raise UsageError(f"There is no recipe for {method!r} on {dataset!r} in {experiment!r}.")
-    # What a dataset's own file does not say is as in the default; a published value is its own only.
-    return msgspec.convert({**found.get(DEFAULT, {}), "published": None, **found.get(dataset, {})}, _File)
+    # What a dataset's own file does not say is as in the default; a published value is its own only. The recipe named
+    # "default" is there for every dataset, beside those of its own.
+    default, own = found.get(DEFAULT, {}), found.get(dataset, {})
+    shared = {name: recipe for name, recipe in default.get("recipes", {}).items() if name == DEFAULT}
+    recipes = {**own["recipes"], **shared} if "recipes" in own else default.get("recipes", {})
+    return msgspec.convert({**default, "published": None, **own, "recipes": recipes}, _File)
 
 
 def _root() -> Traversable:

@@ -16,6 +16,7 @@ from torch.nn import functional
 from topoter.errors import invalid_parameter
 from topoter.methods.base import Fitted, Method, register
 from topoter.methods.link_encoder import Dropout, LinkEncoder, NoisyFeatures
+from topoter.pretext.hidden_edges import area_under_curve
 from topoter.pretext.objectives import Loss, Objective, build_objectives
 from topoter.pretext.pair_decoders import build_pair_decoder
 from topoter.pretext.transformation import EdgeChange, TopologyTransformation, exact, hide
@@ -236,14 +237,3 @@ def pretrain_encoder(
     state.phase = "pretraining"
     train(state, Transformed([(x, adjacency)], generator, settings.perturbation_rate), callbacks)
     return model, state.history
-
-
-def area_under_curve(scores: Tensor, label: Tensor) -> float:
-    """AUC in percent from ranks alone: cheap enough for every few epochs."""
-    from scipy.stats import rankdata
-
-    ranks = rankdata(scores.numpy())  # equal scores get the mean of their ranks
-    connected = label.numpy() > 0
-    num_connected = int(connected.sum())
-    above = ranks[connected].sum() - num_connected * (num_connected + 1) / 2
-    return 100 * float(above) / (num_connected * (len(ranks) - num_connected))

@@ -11,7 +11,7 @@ from torch.nn import functional
 from topoter.errors import invalid_parameter
 from topoter.kernels import mode
 from topoter.kernels.pair_decoder import NUM_TYPES, pair_loss
-from topoter.pretext.transformation import EdgeChange
+from topoter.pretext.transformation import EdgeChange, Rate, adding_and_deleting
 from topoter.weights import linear_layers
 
 
@@ -69,7 +69,7 @@ class TransformationDecoder(nn.Module):
                 nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
     @torch.no_grad()
-    def start_at_prior(self, perturbation_rate: float) -> None:
+    def start_at_prior(self, perturbation_rate: Rate) -> None:
         """Set the last bias so that a pair whose representations do not change gets the log share of each type."""
         last = self.layers[-1]
         last.bias.zero_()
@@ -86,11 +86,12 @@ def cross_entropy_of_types(logits: Tensor, pair_type: Tensor) -> tuple[Tensor, T
     return functional.cross_entropy(logits, target), confusion.view(NUM_TYPES, NUM_TYPES)
 
 
-def type_prior(perturbation_rate: float) -> Tensor:
-    """The share of each type among the pairs: r : r : 1 - r : 1 - r."""
+def type_prior(perturbation_rate: Rate) -> Tensor:
+    """The share of each type among the pairs: r : r : 1 - r : 1 - r, or with two rates each by its own."""
+    add, delete = adding_and_deleting(perturbation_rate)
     prior = torch.empty(NUM_TYPES)
-    prior[[EdgeChange.ADD, EdgeChange.DELETE]] = perturbation_rate / 2
-    prior[[EdgeChange.KEEP_DISCONNECTED, EdgeChange.KEEP_CONNECTED]] = (1 - perturbation_rate) / 2
+    prior[EdgeChange.ADD], prior[EdgeChange.DELETE] = add / 2, delete / 2
+    prior[EdgeChange.KEEP_DISCONNECTED], prior[EdgeChange.KEEP_CONNECTED] = (1 - add) / 2, (1 - delete) / 2
     return prior
 
 

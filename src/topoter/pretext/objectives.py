@@ -22,7 +22,8 @@ from torch import Tensor, nn
 
 from topoter.errors import UsageError, invalid_parameter, unknown_name, whole_number
 from topoter.pretext.decoders import TransformationDecoder, cross_entropy_of_types, entropy_of_types
-from topoter.pretext.transformation import EdgeChange, TopologyTransformation
+from topoter.pretext.moments import Moments
+from topoter.pretext.transformation import EdgeChange, Rate, TopologyTransformation
 from topoter.weights import linear_layers
 
 
@@ -72,7 +73,7 @@ class TypesFromChange(Objective):
         decoder_layers: int = 1,
         scale_edges: bool = False,
         prior_bias: bool = False,
-        perturbation_rate: float = 0.7,
+        perturbation_rate: Rate = 0.7,
     ) -> None:
         super().__init__()
         layers = whole_number("decoder_layers", decoder_layers, 1)
@@ -125,7 +126,7 @@ class MutualInformation(Objective):
     No negatives; the cost is N F^2. Columns are standardised, so only directions and not scales are rewarded.
     """
 
-    decorrelation = 1e-3  # weight of an entry of the correlation matrices off the diagonal
+    decorrelation = 0.75  # weight of the mean squared correlation of different columns
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -134,10 +135,23 @@ class MutualInformation(Objective):
         a, b = _standardized(h), _standardized(h_t)
         num_nodes, channels = a.shape
         agreement = (a * b).sum() / (num_nodes * channels)
-        correlations = [(z.t() @ z) / num_nodes for z in (a, b)]
-        apart = sum(((c - torch.diag(c.diagonal())) ** 2).sum() for c in correlations)
-        loss = 1 - agreement + self.decorrelation * apart / channels
-        return loss, {"agreement": agreement.detach()}
+        apart = (_apart((z.t() @ z) / num_nodes) for z in (a, b))
+        return self._of(agreement, torch.stack([*apart]).mean())
+
+    def of_moments(self, weight: Tensor, moments: Moments) -> Loss:
+        """The same for H = B W, from the second moments of B on transformed graphs: no H, and no graph."""
+        spread = (weight * (moments.within @ weight)).sum(0)
+        unit = weight * spread.clamp(min=1e-12).rsqrt()
+        agreement = (unit * (moments.between @ unit)).sum() / unit.size(1)
+        return self._of(agreement, _apart(unit.t() @ (moments.within @ unit)))
+
+    def _of(self, agreement: Tensor, apart: Tensor) -> Loss:
+        return 1 - agreement + self.decorrelation * apart, {"agreement": agreement.detach()}
+
+
+def _apart(correlation: Tensor) -> Tensor:
+    """The mean squared correlation of different columns, [F, F] -> []."""
+    return (correlation - torch.diag(correlation.diagonal())).square().mean()
 
 
 def _standardized(h: Tensor) -> Tensor:

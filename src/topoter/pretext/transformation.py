@@ -6,7 +6,7 @@ drawn anew each time, and flips exactly round(r * M) of each. Two further forms 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from topoter.errors import DataError, invalid_parameter
+from topoter.errors import DataError, UsageError, invalid_parameter
 from topoter.kernels import mode
 from topoter.kernels.pairs import join_pairs, mark_smallest
 from topoter.structure.adjacency import Adjacency
@@ -117,34 +117,45 @@ class Transition:
         )
 
 
-Sampler = Callable[[Adjacency, float, torch.Generator], TopologyTransformation]
+Rate = float | Sequence[float]  # r, or two: one for adding, one for deleting
+Sampler = Callable[[Adjacency, Rate, torch.Generator], TopologyTransformation]
 
 
-def exact(adjacency: Adjacency, rate: float, generator: torch.Generator) -> TopologyTransformation:
+def adding_and_deleting(rate: Rate) -> tuple[float, float]:
+    """The shares of disconnected pairs that are connected, and of connected ones that are separated."""
+    values = tuple(rate) if isinstance(rate, (list, tuple)) else (rate, rate)
+    if len(values) != 2 or not all(isinstance(r, (int, float, np.number)) and 0 <= float(r) <= 1 for r in values):
+        raise invalid_parameter("perturbation_rate", "TopoTER", "between 0 and 1", rate)
+    return float(values[0]), float(values[1])
+
+
+def exact(adjacency: Adjacency, rate: Rate, generator: torch.Generator) -> TopologyTransformation:
     """The paper's transformation: |S0| = |S1| = M, exactly round(r * M) flipped of each.
 
     Where a graph has fewer than M disconnected pairs all of them are taken, at the same rate; in a batch every
     graph gets as many disconnected pairs as it has edges, and no pair crosses two graphs.
     """
+    add, delete = adding_and_deleting(rate)
     space = adjacency.pair_space
     disconnected = space.disconnected(torch.minimum(space.num_edges, space.num_disconnected), generator)
     return TopologyTransformation.flip(
         adjacency,
         disconnected,
-        _exact_share(disconnected.size(1), rate, generator, adjacency.device),
-        _exact_share(adjacency.num_edges, rate, generator, adjacency.device),
+        _exact_share(disconnected.size(1), add, generator, adjacency.device),
+        _exact_share(adjacency.num_edges, delete, generator, adjacency.device),
     )
 
 
-def bernoulli(adjacency: Adjacency, rate: float, generator: torch.Generator) -> TopologyTransformation:
+def bernoulli(adjacency: Adjacency, rate: Rate, generator: torch.Generator) -> TopologyTransformation:
     """The general form A~ = A xor Sigma, Sigma ~ B(p): every pair of nodes is flipped with probability p.
 
     Looked at are all connected pairs, all that were added, and so many that were kept apart that each graph
     has as many disconnected pairs as edges, or all it has.
     """
+    add, delete = adding_and_deleting(rate)
     space = adjacency.pair_space
     added = torch.binomial(
-        space.num_disconnected.double(), torch.full((), rate, dtype=torch.float64), generator=generator
+        space.num_disconnected.double(), torch.full((), add, dtype=torch.float64), generator=generator
     ).long()
     count = torch.minimum(torch.maximum(space.num_edges, added), space.num_disconnected)
     disconnected = space.disconnected(count, generator)
@@ -155,17 +166,20 @@ def bernoulli(adjacency: Adjacency, rate: float, generator: torch.Generator) -> 
     rank = torch.arange(disconnected.size(1)) - torch.repeat_interleave(count.cumsum(0) - count, count)
     flip_disconnected = torch.zeros(disconnected.size(1), dtype=torch.bool)
     flip_disconnected[order] = rank < torch.repeat_interleave(added, count)
-    flip_connected = torch.rand(adjacency.num_edges, generator=generator) < rate
+    flip_connected = torch.rand(adjacency.num_edges, generator=generator) < delete
     device = adjacency.device
     return TopologyTransformation.flip(adjacency, disconnected, flip_disconnected.to(device), flip_connected.to(device))
 
 
-def paired(adjacency: Adjacency, rate: float, generator: torch.Generator) -> TopologyTransformation:
+def paired(adjacency: Adjacency, rate: Rate, generator: torch.Generator) -> TopologyTransformation:
     """As the authors' code does: each edge (i, j) is coupled with a disconnected pair (i, k), one coin for both.
 
     The disconnected pairs are thus drawn in proportion to degree, and the counts are random. Edges for whose
     left end no partner is found in a few tries are left without one.
     """
+    coin, other = adding_and_deleting(rate)
+    if coin != other:
+        raise UsageError(f"The sampler 'paired' has one coin for an edge and its partner, so one rate. Got {rate!r}.")
     first = adjacency.edges[0].cpu()
     num_nodes = adjacency.num_nodes
     space = adjacency.pair_space
@@ -180,7 +194,7 @@ def paired(adjacency: Adjacency, rate: float, generator: torch.Generator) -> Top
         bad = (i == k) | torch.isin(i * num_nodes + k, keys)
         partner[missing] = torch.where(bad, -1, drawn)
     found = partner >= 0
-    flip = torch.rand(first.numel(), generator=generator) < rate
+    flip = torch.rand(first.numel(), generator=generator) < coin
     disconnected = torch.stack([torch.minimum(first, partner)[found], torch.maximum(first, partner)[found]])
     unique, index = torch.unique(disconnected[0] * num_nodes + disconnected[1], return_inverse=True)
     # Two edges may have drawn the same pair: it is flipped if either coin says so, in whatever order they come.
@@ -227,10 +241,9 @@ def hide(adjacency: Adjacency, share: float, generator: torch.Generator) -> Topo
     return TopologyTransformation(adjacency, visible, torch.cat([connected, disconnected], dim=1), pair_type)
 
 
-def check_transformable(adjacency: Adjacency, rate: float) -> None:
+def check_transformable(adjacency: Adjacency, rate: Rate) -> None:
     """Raise unless this graph has something to transform at this rate."""
-    if not 0 <= rate <= 1:
-        raise invalid_parameter("perturbation_rate", "TopoTER", "between 0 and 1", rate)
+    adding_and_deleting(rate)
     if adjacency.num_edges == 0:
         raise DataError(
             f"The graph has {adjacency.num_nodes} nodes and no edges between different nodes: "

@@ -36,6 +36,8 @@ def build_model(
         encoder.initialize(parameters["init"], generator, parameters["init_gain"])
         if parameters["init"] == "spread" and batch is not None:
             encoder.to(batch[1].device).spread_thresholds(*batch, generator)
+        if batch is not None:
+            encoder.adapt(*batch, generator)
     else:
         module = chosen
         if isinstance(chosen, str):

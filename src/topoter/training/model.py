@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from topoter.encoders.base import Encoder
+from topoter.encoders import Encoder, Hops
 from topoter.errors import UsageError
+from topoter.pretext.moments import Moments
 from topoter.pretext.objectives import Loss, TypesFromChange
 from topoter.pretext.transformation import TopologyTransformation
 from topoter.structure.adjacency import Adjacency
@@ -32,28 +33,40 @@ class TopoTERModel(nn.Module):
         modules = {name: term for name, (term, _) in objectives.items() if isinstance(term, nn.Module)}
         self.learned = nn.ModuleDict(modules)
 
-    def forward(self, x: Features, transformation: TopologyTransformation) -> Loss:
-        """The loss of one transformation, and what each objective has to say of it."""
+    def forward(self, x: Features, transformation: TopologyTransformation | Moments) -> Loss:
+        """The loss of a transformation, or of the second moments of many, and what each objective says of it."""
+        if isinstance(transformation, Moments):  # a linear encoder: the loss needs neither X nor a graph
+            terms: dict[str, Any] = {name: term for name, (term, _) in self.objectives.items()}
+            weight = self.encoder.weight
+            return self._sum({name: term.of_moments(weight, transformation) for name, term in terms.items()})
         return self.of_signal(self.encoder.project(x), transformation)  # X W, the same for both graphs
 
     def of_signal(self, signal: Tensor, transformation: TopologyTransformation) -> Loss:
         """The same from the projected features X W."""
-        terms = list(self.objectives.values())
-        only = terms[0][0]
-        if len(terms) == 1 and isinstance(only, TypesFromChange):  # dH is all it looks at: no H, no H~
-            loss, metrics = only.of_change(self.delta(signal, transformation), transformation)
-            return _weighted(loss, terms[0][1]), metrics
+        name, (only, _) = next(iter(self.objectives.items()))
+        if len(self.objectives) == 1 and isinstance(only, TypesFromChange):  # dH is all it looks at: no H, no H~
+            return self._sum({name: only.of_change(self.delta(signal, transformation), transformation)})
         h, h_t = self.representations(signal, transformation)
+        return self._sum({name: term(h, h_t, transformation) for name, (term, _) in self.objectives.items()})
+
+    def _sum(self, found: Mapping[str, Loss]) -> Loss:
+        """The weighted sum of the terms, and all their metrics; of several terms also what each adds."""
         losses, metrics = [], dict[str, Any]()
-        for name, (objective, weight) in self.objectives.items():
-            found = objective(h, h_t, transformation)
-            if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], Mapping)):
-                raise UsageError(f"The objective {name!r} must return (loss, metrics). Got {type(found).__name__}.")
-            losses.append(_weighted(found[0], weight))
-            metrics |= {key if key not in metrics else f"{name}_{key}": value for key, value in found[1].items()}
-            if len(terms) > 1:
+        for name, answer in found.items():
+            if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping)):
+                raise UsageError(f"The objective {name!r} must return (loss, metrics). Got {type(answer).__name__}.")
+            losses.append(_weighted(answer[0], self.objectives[name][1]))
+            metrics |= {key if key not in metrics else f"{name}_{key}": value for key, value in answer[1].items()}
+            if len(found) > 1:
                 metrics[f"{name}_loss"] = losses[-1].detach()
-        return torch.stack(losses).sum(), metrics
+        return losses[0] if len(losses) == 1 else torch.stack(losses).sum(), metrics
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether second moments of transformed graphs are all that training needs."""
+        return isinstance(self.encoder, Hops) and all(
+            hasattr(term, "of_moments") for term, _ in self.objectives.values()
+        )
 
     def representations(self, signal: Tensor, transformation: TopologyTransformation) -> tuple[Tensor, Tensor]:
         # fmt: off
@@ -70,9 +83,9 @@ class TopoTERModel(nn.Module):
         h, h_t = self.representations(signal, transformation)
         return h_t - h
 
-    def batch_weight(self, x: Features, transformation: TopologyTransformation) -> int:
+    def batch_weight(self, x: Features, transformation: TopologyTransformation | Moments) -> int:
         """How much a batch counts in the mean of an epoch."""
-        return transformation.pairs.size(1)
+        return 1 if isinstance(transformation, Moments) else transformation.pairs.size(1)
 
     @torch.no_grad()
     def embed(self, x: Features, adjacency: Adjacency) -> Tensor:

@@ -2,5 +2,15 @@
 
 from topoter.training.batches.graph_sets import ShuffledBatches
 from topoter.training.batches.graphs import Transformed, check_sampling, transitions, usable_device, whole_graph
+from topoter.training.batches.moments import KEEP, moment_batches
 
-__all__ = ["ShuffledBatches", "Transformed", "check_sampling", "transitions", "usable_device", "whole_graph"]
+__all__ = [
+    "KEEP",
+    "ShuffledBatches",
+    "Transformed",
+    "check_sampling",
+    "moment_batches",
+    "transitions",
+    "usable_device",
+    "whole_graph",
+]

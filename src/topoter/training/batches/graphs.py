@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from topoter.errors import UsageError, invalid_parameter, unknown_name
-from topoter.pretext.transformation import SAMPLERS, TopologyTransformation, Transition, check_transformable
+from topoter.errors import UsageError, unknown_name
+from topoter.pretext.transformation import (
+    SAMPLERS,
+    Rate,
+    TopologyTransformation,
+    Transition,
+    adding_and_deleting,
+    check_transformable,
+)
 from topoter.structure.adjacency import Adjacency, Cleaning
 from topoter.structure.features import Features, prepare_features
 from topoter.structure.graph_sets import Batch
-from topoter.training.state import within
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -35,7 +41,7 @@ class Transformed:
 
     batches: Iterable[tuple[Features, Adjacency | Transition]]
     generator: torch.Generator
-    perturbation_rate: float = 0.7
+    perturbation_rate: Rate = 0.7
     sampler: str = "exact"
 
     def __iter__(self) -> Iterator[tuple[Features, TopologyTransformation]]:
@@ -49,10 +55,9 @@ class Transformed:
         return SAMPLERS[self.sampler](graph, self.perturbation_rate, self.generator)
 
 
-def check_sampling(perturbation_rate: object, sampler: str) -> None:
+def check_sampling(perturbation_rate: Rate, sampler: str) -> None:
     """Raise for a rate or a sampler that no graph could be transformed by."""
-    if not within(perturbation_rate, 0, 1):
-        raise invalid_parameter("perturbation_rate", "TopoTER", "between 0 and 1", perturbation_rate)
+    adding_and_deleting(perturbation_rate)
     if sampler not in SAMPLERS:
         raise unknown_name("sampler", sampler, SAMPLERS)
 

@@ -1,0 +1,203 @@
+"""Several hops of the features and the graph itself, side by side: the encoder behind topoter's default.
+
+    H = S^k X V W                            # trained: a linear map of what is k hops away, in its leading directions V
+    Z = [H | X V0 | S X V1 | coordinates]    # the embedding: beside H the features, and the place in the graph
+
+How much each part counts follows from deleted edges, without labels: where the ends of deleted edges have like features
+H counts most, where they have not the features themselves do, and the coordinates count as far as they foretell
+deleted edges better than the features.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from topoter.encoders.base import Encoder
+from topoter.errors import DataError, unknown_name
+from topoter.structure.adjacency import Adjacency
+from topoter.structure.features import Features
+from topoter.structure.hops import Preparation, leading_directions, propagate
+from topoter.structure.spectral import coordinates
+
+_logger = logging.getLogger(__name__)
+
+STRUCTURES = ("none", "spectral")
+# Neighbours whose features agree as much as this are trusted to be of one kind.
+FULL_AGREEMENT = 0.3
+HOP0, HOP1 = (1.0, 0.4), (0.5, 0.0)  # lengths beside H of length one: where neighbours do not agree, and where they do
+STRUCTURE_FACTOR, STRUCTURE_MOST = 0.4, 1.5
+
+
+class Hops(Encoder):
+    """A linear map of S^k X that is learned, beside hops 0 and 1 and the coordinates of nodes in the graph.
+
+    Args:
+        out_channels: F, the most columns of the embedding; they are principal axes, so fewer where the data hold less.
+        order: k, how many hops away the trained part looks.
+        rank: R, the directions of S^k X that are kept for it.
+        rank_beside: of hops 0 and 1.
+        structure: "spectral" places nodes by eigenvectors of the adjacency, "none" leaves the graph to the features.
+        eigenvectors: how many are tried; those that do not foretell hidden edges are left out.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+    hop0: Tensor
+    hop1: Tensor
+    far: Tensor
+    place: Tensor
+    axes: Tensor
+    agreement: Tensor
+    strength: Tensor
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int = 512,
+        order: int = 2,
+        rank: int = 768,
+        rank_beside: int = 256,
+        structure: str = "spectral",
+        eigenvectors: int = 128,
+    ) -> None:
+        super().__init__()
+        if structure not in STRUCTURES:
+            raise unknown_name("structure", structure, STRUCTURES)
+        self._most = self.out_channels = out_channels
+        self.order, self.structure = order, structure
+        self._ranks = {0: rank_beside, 1: rank_beside, order: rank}
+        self._eigenvectors = eigenvectors
+        self.weight = nn.Parameter(torch.zeros(0, 0))  # W [R, R]
+        empty = torch.zeros(0)
+        for name in ("mean", "deviation", "centre", "lengths"):
+            self.register_buffer(name, empty.clone())
+        for name in ("hop0", "hop1", "far", "place", "axes"):  # V0 [C, R0], V1, V, coordinates [N, K], [sum, F]
+            self.register_buffer(name, torch.zeros(0, 0))
+        self.register_buffer("graph_key", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("agreement", torch.zeros(()))
+        self.register_buffer("strength", torch.zeros(()))
+
+    # ---- the start, from the data --------------------------------------------------------------------------
+
+    def initialize(self, init: str = "default", generator: torch.Generator | None = None, gain: float = 1.0) -> None:
+        """Nothing is drawn before the data are seen: see `adapt`."""
+
+    @torch.no_grad()
+    def adapt(self, x: Features, adjacency: Adjacency, generator: torch.Generator) -> None:
+        """Take the leading directions of every hop from the data; W starts as a random rotation of them.
+
+        A rotation, because single directions are uncorrelated already: standardising them would be whitening at once.
+        """
+        preparation = Preparation.fit(x)
+        self.mean, self.deviation = preparation.mean, preparation.deviation
+        x = preparation(x)
+        for name, hops in (("hop0", 0), ("hop1", 1), ("far", self.order)):
+            setattr(self, name, leading_directions(x, adjacency, hops, self._ranks[hops], generator))
+        width = self.far.size(1)
+        weight = torch.empty(width, width)
+        if width:
+            nn.init.orthogonal_(weight, gain=math.sqrt(width), generator=generator)
+        self.weight = nn.Parameter(weight.to(adjacency.device))
+        if self.structure == "spectral":
+            place, strength = coordinates(adjacency, self._eigenvectors, generator)
+            self.place, self.strength = place.to(adjacency.device), torch.tensor(strength)
+        self.graph_key = _key(adjacency)
+        self._join(x, adjacency)
+
+    def prepared(self, x: Features) -> Features:
+        return Preparation(self.mean, self.deviation)(x)
+
+    def signal(self, x: Features) -> Tensor:
+        """X V: what is propagated, before the trained map, [N, R]."""
+        return self.prepared(x) @ self.far
+
+    # ---- the trained part ----------------------------------------------------------------------------------
+
+    def project(self, x: Features) -> Tensor:
+        return self.signal(x) @ self.weight
+
+    def propagate(self, signal: Tensor, adjacency: Adjacency) -> Tensor:
+        return propagate(adjacency, signal, self.order)
+
+    # ---- the embedding -------------------------------------------------------------------------------------
+
+    def forward(self, x: Features, adjacency: Adjacency | Tensor) -> Tensor:
+        if isinstance(adjacency, Tensor):
+            adjacency, _ = Adjacency.from_edge_index(adjacency, x.shape[0])
+        joined = torch.cat(self._parts(self.prepared(x), adjacency), dim=1)
+        return ((joined - self.centre) * self.lengths) @ self.axes
+
+    @torch.no_grad()
+    def finish(self, x: Features, adjacency: Adjacency) -> None:
+        """Give the parts their lengths, and turn what they hold to its principal axes."""
+        self._join(self.prepared(x), adjacency)
+
+    def _join(self, x: Features, adjacency: Adjacency) -> None:
+        parts = self._parts(x, adjacency)
+        joined = torch.cat(parts, dim=1)
+        if not joined.size(1):
+            raise DataError(
+                "There is nothing to embed: the features are constant and the graph shows no structure. "
+                "Give the nodes features."
+            )
+        self.centre = joined.mean(0)
+        lengths = []
+        for part, length in zip(parts, self.part_lengths()):
+            spread = (part - part.mean(0)).square().sum(1).mean().sqrt() if part.size(1) else part.new_zeros(())
+            lengths.append((length / spread.clamp(min=1e-6)).expand(part.size(1)))
+        self.lengths = torch.cat(lengths)
+        joined = (joined - self.centre) * self.lengths
+        values, axes = torch.linalg.eigh((joined.t() @ joined).double())
+        values, axes = values.flip(0)[: self._most], axes.flip(1)[:, : self._most]
+        self.axes = axes[:, values > 1e-10 * values.max()].float()
+        self.out_channels = self.axes.size(1)
+
+    def part_lengths(self) -> list[float]:
+        """Of the trained part, hop 0, hop 1 and the coordinates."""
+        beside = [apart + (alike - apart) * self.trust for apart, alike in (HOP0, HOP1)]
+        structure = min(STRUCTURE_MOST, STRUCTURE_FACTOR * float(self.strength) / max(float(self.agreement), 1e-3))
+        return [1.0, *beside, structure]
+
+    @property
+    def trust(self) -> float:
+        """How far a node's neighbours can be taken to be of its kind, 0 to 1: as far as their features agree."""
+        return min(1.0, float(self.agreement) / FULL_AGREEMENT)
+
+    def _parts(self, x: Features, adjacency: Adjacency) -> list[Tensor]:
+        trained = propagate(adjacency, (x @ self.far) @ self.weight, self.order)
+        hops = [propagate(adjacency, x @ basis, hops) for hops, basis in enumerate((self.hop0, self.hop1))]
+        return [trained, *hops, self._places(adjacency)]
+
+    def _places(self, adjacency: Adjacency) -> Tensor:
+        if not self.place.size(1):
+            return self.mean.new_zeros(adjacency.num_nodes, 0)
+        if bool(_key(adjacency) == self.graph_key):
+            return self.place
+        _logger.info(
+            "This is another graph than the one fitted on: the %d columns that hold a node's place in that graph are "
+            "at their mean here.",
+            self.place.size(1),
+        )
+        return self.place.mean(0).expand(adjacency.num_nodes, -1)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Take the shapes of the saved arrays: they follow from the data."""
+        for name, tensor in state_dict.items():
+            own = name.removeprefix(prefix)
+            if name.startswith(prefix) and own in self._buffers:
+                self._buffers[own] = torch.empty_like(tensor)
+            elif name.startswith(prefix) and own in self._parameters:
+                self._parameters[own] = nn.Parameter(torch.empty_like(tensor))
+        super()._load_from_state_dict(state_dict, prefix, *args)
+        self.out_channels = self.axes.size(1)
+
+
+def _key(adjacency: Adjacency) -> Tensor:
+    """A number that another graph hardly has."""
+    mixed = (adjacency.keys + adjacency.num_nodes) * 0x2545F4914F6CDD1D  # wraps around, which is what mixes
+    return (mixed ^ (mixed >> 29)).sum() + adjacency.num_nodes

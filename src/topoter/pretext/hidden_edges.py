@@ -1,0 +1,65 @@
+"""How well edges that were hidden are told from pairs that never were connected: a look at I(dA; H~ | H).
+
+It needs no labels and costs little, so it judges what another term trains: when to stop, above all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from scipy.stats import rankdata
+from torch import Tensor
+
+from topoter.pretext.transformation import EdgeChange, Rate, exact, hide
+from topoter.structure.adjacency import Adjacency
+from topoter.structure.hops import propagate
+
+MOST_PAIRS = 2000  # of each kind
+
+
+def area_under_curve(scores: Tensor, label: Tensor) -> float:
+    """AUC in percent from ranks alone: cheap enough for every few epochs."""
+    ranks = rankdata(scores.numpy())  # equal scores get the mean of their ranks
+    connected = label.numpy() > 0
+    num_connected = int(connected.sum())
+    above = ranks[connected].sum() - num_connected * (num_connected + 1) / 2
+    return 100 * float(above) / (num_connected * (len(ranks) - num_connected))
+
+
+@dataclass(frozen=True)
+class HiddenEdges:
+    """Pairs whose edge was hidden and pairs never connected, by the propagated signal of their two ends [P, R]."""
+
+    first: Tensor
+    second: Tensor
+    label: Tensor
+
+    @classmethod
+    def draw(
+        cls, signal: Tensor, adjacency: Adjacency, hops: int, share: float, rate: Rate, generator: torch.Generator
+    ) -> tuple[HiddenEdges, Adjacency]:
+        """The pairs, and the graph without the hidden edges.
+
+        The signal is propagated on a transformation of that graph, at the rate of training: it is H~ that must foretell
+        them. On the graph itself the start looks too good, and training would stop too soon.
+        """
+        hiding = hide(adjacency, share, generator)
+        hidden = hiding.pair_type == EdgeChange.DELETE
+        chosen = torch.cat([_some(kind.nonzero().view(-1)) for kind in (hidden, ~hidden)])
+        pairs, visible = hiding.pairs[:, chosen], hiding.adjacency_t
+        h = propagate(exact(visible, rate, generator).adjacency_t, signal, hops)
+        h = h - h.mean(0)
+        return cls(h[pairs[0]], h[pairs[1]], hidden[chosen].float().cpu()), visible
+
+    @torch.no_grad()
+    def auc(self, weight: Tensor) -> float:
+        """For H = B W, by the inner products of H's rows; in percent."""
+        scores = ((self.first @ weight) * (self.second @ weight)).sum(1)
+        return area_under_curve(scores.cpu(), self.label)
+
+
+def _some(places: Tensor) -> Tensor:
+    """All of them, or as many as are looked at, from all over the list."""
+    count = min(places.numel(), MOST_PAIRS)
+    return places[torch.arange(count, device=places.device) * places.numel() // max(count, 1)]

@@ -1,0 +1,93 @@
+"""Where nodes lie in the graph, without features: eigenvectors of the adjacency, and what each says of hidden edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from sklearn.isotonic import IsotonicRegression
+from torch import Tensor
+
+from topoter.kernels.sparse import SparseOperator
+from topoter.structure.adjacency import Adjacency
+from topoter.structure.hops import with_fixed_signs
+
+_ITERATIONS = 10
+_OVERSAMPLING = 16
+_HIDDEN_SHARE = 0.2
+_HIDDEN_DRAWS = 2
+_LEAST_EDGES = 20
+
+
+def regularized(adjacency: Adjacency) -> tuple[SparseOperator, Tensor]:
+    """(D + d)^-1/2 A (D + d)^-1/2 with d the mean degree, and its scale (D + d)^-1/2 [N].
+
+    The mean degree keeps tiny components from owning the leading eigenvectors.
+    """
+    plain = adjacency.summed
+    ones = torch.ones(adjacency.num_nodes, 1, device=adjacency.device)
+    degree = (plain @ ones).view(-1)
+    scale = (degree + degree.mean().clamp(min=1e-9)).rsqrt()
+    values = plain.values * scale[plain.row] * scale[plain.indices.long()]
+    return SparseOperator(plain.indptr, plain.indices, values, plain.num_columns), scale
+
+
+def eigenvectors(operator: SparseOperator, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """The eigenvalues largest by magnitude, in that order, and their vectors [N, count]; signs are fixed.
+
+    Block iteration: a few products with many columns at once, which is what our kernel is good at, up to millions of
+    nodes. Vectors that stand out are exact to many digits; those in the bulk, which say nothing, are not.
+    """
+    size = operator.shape[0]
+    block = min(count + _OVERSAMPLING, size)
+    basis = torch.randn(size, block, generator=generator).to(operator.values.device)
+    for _ in range(_ITERATIONS):
+        basis, _ = torch.linalg.qr(operator @ (operator @ basis))  # squared: both ends of the spectrum grow alike
+    values, vectors = torch.linalg.eigh((basis.t() @ (operator @ basis)).double())
+    order = values.abs().argsort(descending=True)[:count]
+    return values[order].cpu(), with_fixed_signs(basis @ vectors[:, order].float()).cpu()
+
+
+def weights_by_hidden_edges(adjacency: Adjacency, values: Tensor, generator: torch.Generator) -> Tensor:
+    """For every eigenvector, the eigenvalue that edges it has not seen give it: 0 where it only fits noise, [k].
+
+    A fifth of the edges is hidden, the vectors are computed without them, and v'Sv is measured on the hidden ones
+    alone. It falls with the rank, apart for positive and negative eigenvalues; two draws are averaged.
+    """
+    seen: dict[int, tuple[list[np.ndarray], list[np.ndarray]]] = {1: ([], []), -1: ([], [])}
+    for _ in range(_HIDDEN_DRAWS):
+        hidden = torch.rand(adjacency.num_edges, generator=generator) < _HIDDEN_SHARE
+        operator, scale = regularized(adjacency.keep(~hidden.to(adjacency.device)))
+        found, vectors = eigenvectors(operator, values.numel(), generator)
+        scaled = vectors * scale.cpu().unsqueeze(1)
+        i, j = adjacency.edges.cpu()[:, hidden]
+        measured = 2 * (scaled[i] * scaled[j]).sum(0) * (1 - _HIDDEN_SHARE) / _HIDDEN_SHARE
+        for sign, (ranks, points) in seen.items():
+            of_sign = (found * sign > 0).numpy()
+            ranks.append(np.arange(of_sign.sum()))
+            points.append(measured.numpy()[of_sign] * sign)
+    weights = np.zeros(values.numel())
+    for sign, (ranks, points) in seen.items():
+        of_sign = (values * sign > 0).numpy()
+        if of_sign.any() and any(len(part) for part in ranks):
+            falling = IsotonicRegression(increasing=False, out_of_bounds="clip")
+            falling.fit(np.concatenate(ranks), np.concatenate(points))
+            weights[of_sign] = falling.predict(np.arange(of_sign.sum()))
+    return torch.from_numpy(weights).clamp(min=0)
+
+
+@torch.no_grad()
+def coordinates(adjacency: Adjacency, count: int, generator: torch.Generator) -> tuple[Tensor, float]:
+    """Every node's place in the graph [N, k], and how well hidden edges are known from it.
+
+    The coordinates are eigenvectors times the root of their weight (`weights_by_hidden_edges`); the first vector, which
+    is the degree, and those that only fit noise are left out.
+    """
+    if adjacency.num_edges < _LEAST_EDGES:
+        return torch.zeros(adjacency.num_nodes, 0), 0.0
+    values, vectors = eigenvectors(regularized(adjacency)[0], count, generator)
+    weights = weights_by_hidden_edges(adjacency, values, generator)
+    kept = weights > 1e-3
+    kept[:1] = False
+    weights = weights[kept]
+    strength = float((weights**2).sum() / weights.sum()) if weights.numel() else 0.0
+    return (vectors[:, kept] * weights.sqrt()).float(), strength

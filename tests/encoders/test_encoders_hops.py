@@ -1,0 +1,109 @@
+"""Several hops side by side: what the parts are, their lengths, width, new graphs, saving, and that training pays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from tests.dense_oracle import dense_adjacency, dense_propagation
+from topoter import TopoTER
+from topoter.datasets import block_model
+from topoter.encoders import Hops
+from topoter.errors import TopoterError
+from topoter.structure.adjacency import Adjacency
+
+DEFAULT = {
+    "encoder": "hops",
+    "objective": "mutual-information",
+    "perturbation_rate": (0.0, 0.5),
+    "feature_scaling": "none",
+    "learning_rate": 0.02,
+    "epochs": 20,
+    "patience": 15,
+}
+
+
+def graph(seed: int = 0) -> Data:
+    return block_model(120, 3, 8, 24, seed)
+
+
+def test_the_embedding_is_the_parts_side_by_side_turned_to_their_principal_axes() -> None:
+    data = graph()
+    model = TopoTER(**DEFAULT).fit(data)
+    encoder = model.model_.encoder
+    assert isinstance(encoder, Hops)
+    x = (data.x.double() - encoder.mean) / encoder.deviation
+    x = torch.nn.functional.normalize(x)
+    adjacency, _ = Adjacency.from_edge_index(data.edge_index, 120)
+    s = dense_propagation(dense_adjacency(adjacency))
+    trained = s @ s @ x @ encoder.far.double() @ encoder.weight.detach().double()
+    parts = [trained, x @ encoder.hop0.double(), s @ x @ encoder.hop1.double(), encoder.place.double()]
+    gram = torch.zeros(120, 120, dtype=torch.float64)
+    for part, length in zip(parts, encoder.part_lengths()):
+        centred = part - part.mean(0)
+        if part.size(1):
+            gram += length**2 * centred @ centred.t() / centred.square().sum(1).mean()
+    z = torch.from_numpy(model.transform(data)).double()
+    torch.testing.assert_close(z @ z.t(), gram, atol=1e-3, rtol=0)
+    spread = z.std(0)
+    assert bool((spread.diff() <= 1e-6).all())  # the first column says most
+
+
+def test_width_does_not_pretend() -> None:
+    data = block_model(100, 2, 6, 3, 0)
+    assert TopoTER(**DEFAULT).fit_transform(data).shape[1] < 40
+    assert TopoTER(**DEFAULT, out_channels=5).fit_transform(data).shape[1] == 5
+
+
+def test_without_features_the_graph_speaks_alone() -> None:
+    data = graph()
+    data.x = torch.ones(120, 1)
+    model = TopoTER(**DEFAULT)
+    z = model.fit_transform(data)
+    assert model.history_ == []
+    assert np.isfinite(z).all()
+    centres = np.stack([z[data.y.numpy() == kind].mean(0) for kind in range(3)])
+    nearest = ((z[:, None] - centres) ** 2).sum(2).argmin(1)
+    assert (nearest == data.y.numpy()).mean() > 0.9
+
+
+def test_nothing_at_all_is_one_clear_line() -> None:
+    data = Data(x=torch.ones(5, 1), edge_index=torch.tensor([[0], [1]]))
+    with pytest.raises(TopoterError, match=r"nothing to embed: the features are constant"):
+        TopoTER(**DEFAULT).fit(data)
+
+
+def test_same_seed_same_bits_and_a_saved_model_gives_them_again(tmp_path: Path) -> None:
+    data = graph()
+    model = TopoTER(**DEFAULT)
+    z = model.fit_transform(data)
+    assert np.array_equal(TopoTER(**DEFAULT).fit_transform(data), z)
+    model.save(tmp_path / "model.topoter")
+    loaded = TopoTER.load(tmp_path / "model.topoter")
+    assert np.array_equal(loaded.transform(data), z)
+    other = graph(1)
+    assert np.array_equal(loaded.transform(other), model.transform(other))
+
+
+def test_nodes_of_another_graph_get_features_and_the_mean_place(caplog: pytest.LogCaptureFixture) -> None:
+    model = TopoTER(**DEFAULT).fit(graph())
+    caplog.set_level("INFO")
+    z = model.transform(graph(1))
+    assert z.shape[0] == 120
+    assert np.isfinite(z).all()
+    assert "another graph than the one fitted on" in caplog.text
+
+
+def test_training_keeps_the_weights_that_foretell_hidden_edges_best() -> None:
+    data = block_model(300, 3, 8, 24, 0)
+    model = TopoTER(**DEFAULT).fit(data)
+    found = [record.metrics["hidden_edge_auc"] for record in model.history_]
+    assert found
+    assert all(value is not None and 0 <= value <= 100 for value in found)
+    untrained = TopoTER(**{**DEFAULT, "epochs": 0}).fit(data)
+    assert untrained.history_ == []
+    assert not np.array_equal(untrained.transform(data), model.transform(data))

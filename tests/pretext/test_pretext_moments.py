@@ -1,0 +1,86 @@
+"""Training from second moments: the same loss and gradient as from the representations of the drawn graphs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.dense_oracle import random_graph
+from topoter.datasets import block_model
+from topoter.pretext.hidden_edges import HiddenEdges, area_under_curve
+from topoter.pretext.moments import draw_moments
+from topoter.pretext.objectives import MutualInformation
+from topoter.pretext.transformation import EdgeChange, exact
+from topoter.structure.adjacency import Adjacency
+from topoter.structure.hops import propagate
+
+GRAPH = random_graph(80, 0.08, 0)
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def plain_loss(b1: torch.Tensor, b2: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """The twin: H and H~ themselves, centred apart, scaled together."""
+    h1, h2 = b1 @ weight, b2 @ weight
+    h1, h2 = h1 - h1.mean(0), h2 - h2.mean(0)
+    both = torch.cat([h1, h2])
+    spread = both.square().mean(0).sqrt()
+    h1, h2, both = h1 / spread, h2 / spread, both / spread
+    correlation = both.t() @ both / len(both)
+    apart = (correlation - torch.diag(correlation.diagonal())).square().mean()
+    return 1 - (h1 * h2).mean() + MutualInformation.decorrelation * apart
+
+
+@pytest.mark.parametrize("rate", [(0.0, 0.5), (0.3, 0.2)])
+def test_moments_give_the_loss_and_gradient_of_the_graphs_they_come_from(rate: tuple[float, float]) -> None:
+    signal = torch.randn(80, 7, generator=seeded())
+    moments = draw_moments(signal, GRAPH, 2, rate, 1, seeded(5))
+    generator = seeded(5)
+    views = [propagate(exact(GRAPH, rate, generator).adjacency_t, signal, 2).double() for _ in range(2)]
+    weight = torch.randn(7, 4, generator=seeded(1))
+    fast, plain = weight.clone().requires_grad_(), weight.double().requires_grad_()
+    loss, metrics = MutualInformation(4).of_moments(fast, moments)
+    loss.backward()
+    expected = plain_loss(*views, plain)
+    expected.backward()
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-4)
+    assert set(metrics) == {"agreement"}
+    torch.testing.assert_close(fast.grad, plain.grad.float(), atol=1e-3, rtol=1e-2)
+
+
+def test_agreement_tells_whether_neighbours_are_alike() -> None:
+    data = block_model(200, 4, 10, 6, 0)
+    graph, _ = Adjacency.from_edge_index(data.edge_index, 200)
+    alike = torch.nn.functional.one_hot(data.y).float()
+    apart = torch.randn(200, 6, generator=seeded())
+    of = [draw_moments(signal, graph, 0, (0.0, 0.5), 3, seeded()).agreement for signal in (alike, apart)]
+    i, j = graph.edges
+    centred = alike - alike.mean(0)
+    assert of[0] == pytest.approx(
+        float((centred[i] * centred[j]).sum(1).mean() / centred.square().sum(1).mean()), abs=0.05
+    )
+    assert 0 <= of[1] < 0.1 < of[0]
+
+
+def test_hidden_edges_are_out_of_the_visible_graph_and_judged_by_inner_products() -> None:
+    signal = propagate(GRAPH, torch.randn(80, 6, generator=seeded()), 2)
+    hidden, visible = HiddenEdges.draw(signal, GRAPH, 1, 0.25, (0.0, 0.5), seeded(2))
+    count = round(0.25 * GRAPH.num_edges)
+    assert visible.num_edges == GRAPH.num_edges - count
+    assert hidden.label.tolist() == [1.0] * count + [0.0] * count
+    weight = torch.randn(6, 3, generator=seeded(4))
+    scores = ((hidden.first @ weight) * (hidden.second @ weight)).sum(1)
+    above = [a > b for a in scores[hidden.label == 1] for b in scores[hidden.label == 0]]
+    assert hidden.auc(weight) == pytest.approx(100 * sum(map(bool, above)) / len(above), abs=1e-6)
+    assert area_under_curve(hidden.label, hidden.label) == 100
+
+
+def test_adding_and_deleting_have_rates_of_their_own() -> None:
+    transformation = exact(GRAPH, (0.25, 0.5), seeded())
+    counts = torch.bincount(transformation.pair_type.long(), minlength=4)
+    edges = GRAPH.num_edges
+    assert counts[EdgeChange.ADD] == round(0.25 * edges)
+    assert counts[EdgeChange.DELETE] == round(0.5 * edges)
+    assert transformation.adjacency_t.num_edges == edges + counts[EdgeChange.ADD] - counts[EdgeChange.DELETE]

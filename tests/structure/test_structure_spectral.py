@@ -1,0 +1,54 @@
+"""Eigenvectors of the adjacency against a dense solver, and what hidden edges say of each."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from tests.dense_oracle import dense_adjacency, random_graph
+from topoter.datasets import block_model
+from topoter.structure.adjacency import Adjacency
+from topoter.structure.spectral import coordinates, eigenvectors, regularized
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def test_the_leading_eigenvectors_are_those_of_a_dense_solver() -> None:
+    data = block_model(200, 4, 12, 8, 0)
+    adjacency, _ = Adjacency.from_edge_index(data.edge_index, 200)
+    operator, scale = regularized(adjacency)
+    a = dense_adjacency(adjacency)
+    expected_scale = (a.sum(1) + a.sum(1).mean()).rsqrt()
+    dense = expected_scale[:, None] * a * expected_scale
+    torch.testing.assert_close(scale.double(), expected_scale, atol=1e-6, rtol=0)
+    values, vectors = eigenvectors(operator, 20, seeded())
+    exact = torch.linalg.eigvalsh(dense)
+    exact = exact[exact.abs().argsort(descending=True)]
+    torch.testing.assert_close(values[:4].double(), exact[:4], atol=1e-4, rtol=0)
+    residual = dense @ vectors[:, :4].double() - vectors[:, :4].double() * values[:4]
+    assert float(residual.norm()) < 1e-2
+    assert torch.equal(eigenvectors(operator, 20, seeded())[1], vectors)
+
+
+def test_hidden_edges_keep_communities_and_drop_noise() -> None:
+    data = block_model(600, 6, 10, 8, 0)
+    adjacency, _ = Adjacency.from_edge_index(data.edge_index, 600)
+    place, strength = coordinates(adjacency, 64, seeded())
+    assert 5 <= place.size(1) <= 20  # five directions separate six communities
+    assert strength > 0.2
+    leading = place[:, place.norm(dim=0).argsort(descending=True)[:5]].numpy()
+    centres = np.stack([leading[data.y.numpy() == kind].mean(0) for kind in range(6)])
+    nearest = ((leading[:, None] - centres) ** 2).sum(2).argmin(1)
+    assert (nearest == data.y.numpy()).mean() > 0.9
+    by_chance = random_graph(600, 10 / 600, 0)
+    assert coordinates(by_chance, 64, seeded())[1] < strength / 3
+
+
+def test_tiny_graphs_have_no_places() -> None:
+    for num_nodes, edges in ((1, [[], []]), (2, [[0], [1]]), (30, [[], []])):
+        graph = Adjacency(torch.tensor(edges, dtype=torch.long), num_nodes)
+        place, strength = coordinates(graph, 64, seeded())
+        assert place.shape == (num_nodes, 0)
+        assert strength == 0
