@@ -63,6 +63,9 @@ def run(
     pooling: Annotated[str | None, typer.Option(help="Of a set of graphs: sum, mean or max of the nodes.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Of a set of graphs: how many a step takes.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted fit.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what every column becomes, and train nothing.")
+    ] = False,
     save_seconds: Annotated[float, typer.Option(help="Keep the state for --resume this often.")] = 5.0,
     seed: Seed = 0,
     device: Device = "cpu",
@@ -78,6 +81,9 @@ def run(
     show_log(quiet)
     if (graph is None) == (snapshots is None):
         raise UsageError("Give one graph to fit on: a GRAPH, or --snapshots with one over time.")
+    if dry_run:
+        _show_columns(graph, data_root, quiet, reading, json)
+        return
     with atomic_write(out_path) as temporary:  # find out now, not after training, that it cannot be written
         temporary.unlink()
         many = graph is not None and is_graph_set(graph, data_root)
@@ -159,6 +165,25 @@ def _key_values(pairs: list[str]) -> dict[str, Any]:
         except ValueError:
             found[key] = value
     return found
+
+
+def _show_columns(graph: str | None, data_root: Path | None, quiet: bool, reading: Reading, json: bool) -> None:
+    """What every column of the features table becomes."""
+    from topoter.report.tables import Table
+
+    if graph is None or reading.features is None:
+        raise UsageError("--dry-run shows what a table of features becomes: give a GRAPH and --features.")
+    data = load_graph(graph, data_root, quiet, reading=reading)
+    if data.get("table") is None:
+        raise UsageError(f"{reading.features} holds rows of numbers, which are taken as they are.")
+    preparation = data.table.preparation
+    rows = preparation.described()
+    if json:
+        keys = ("column", "kind", "becomes", "features")
+        print_json({"columns": [dict(zip(keys, row)) for row in rows], "features": preparation.feature_names})
+        return
+    out.print(Table(["column", "kind", "becomes", "features"], rows).rich())
+    out.print(f"{data.num_nodes:,} nodes with {data.num_features:,} features; nothing was trained.", soft_wrap=True)
 
 
 def _tell(model: TopoTER, path: Path, graphs: int | None, quiet: bool, json: bool) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
+    from topoter.graphs.preparation import Preparation
+
 Header = Annotated[
     bool | None,
     typer.Option("--header/--no-header", help="Whether the edge list's first line names its columns (else found out)."),
@@ -31,6 +33,12 @@ class Reading:
 
     features: Annotated[Path | None, typer.Option(help="Node features: csv, tsv, parquet (with ids), npy, npz.")] = None
     id_column: Annotated[str | None, typer.Option(help="The id column of the features (else the first).")] = None
+    columns: Annotated[list[str] | None, typer.Option(help="The features' columns to use (else all): a,b,c.")] = None
+    exclude: Annotated[list[str] | None, typer.Option(help="Columns of the features to leave out: a,b,c.")] = None
+    as_category: Annotated[
+        list[str] | None, typer.Option(help="Columns of numbers or text that are categories: a,b,c.")
+    ] = None
+    text: Annotated[str, typer.Option(help="Free text in the features: refuse, or hash its words.")] = "refuse"
     weight_column: Annotated[str | None, typer.Option(help="The edge list's column of weights.")] = None
     time_column: Annotated[
         str | None, typer.Option(help="The edge list's column of times (of snapshots: else time, timestamp or t).")
@@ -42,7 +50,11 @@ class Reading:
     def given(self) -> dict[str, Any]:
         """What the user asked for, by the names that `read_graph` and the command line share."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value != type(self).__dict__[name]}
+        given = {name: value for name, value in values.items() if value != type(self).__dict__[name]}
+        for name in ("columns", "exclude", "as_category"):
+            if name in given:
+                given[name] = [part for value in given[name] for part in value.split(",") if part]
+        return given
 
     def refuse(self, reason: str, *, allowed: tuple[str, ...] = ()) -> None:
         """Raise if the user asked for anything else than what is allowed; `reason` says why it cannot be had."""
@@ -85,9 +97,14 @@ def reads_files(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def load_graph(
-    name_or_path: str, data_root: Path | None, quiet: bool, seed: int = 0, reading: Reading | None = None
+    name_or_path: str,
+    data_root: Path | None,
+    quiet: bool,
+    seed: int = 0,
+    reading: Reading | None = None,
+    preparation: Preparation | None = None,
 ) -> Data:
-    """A user's file if there is one of that name, else a named dataset."""
+    """A user's file if there is one of that name, else a named dataset; `preparation` is a model's, for its table."""
     from topoter import datasets
     from topoter.graphs import check_graph, read_graph
 
@@ -99,7 +116,7 @@ def load_graph(
             "Files of edges, one for each time, go with `topoter fit --snapshots`."
         )
     if path.exists():
-        data, notes = read_graph(name_or_path, **reading.given())
+        data, notes = read_graph(name_or_path, **reading.given(), preparation=preparation)
         for text in notes:
             note(text, quiet)
     else:
