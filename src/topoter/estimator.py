@@ -29,6 +29,7 @@ from topoter.levels import LEVELS, read_at_level
 from topoter.output_frames import as_configured, set_output
 from topoter.pretext.objectives import is_plain, named_terms
 from topoter.pretext.transformation import check_transformable
+from topoter.quality import warn_if_poor
 from topoter.structure.adjacency import Cleaning
 from topoter.structure.graph_sets import POOLINGS, Batch, GraphSet
 from topoter.training import EpochRecord, TopoTERModel, TrainingSettings, TrainingState, as_callbacks, train
@@ -164,7 +165,9 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         `callbacks`: functions of an `EpochRecord`, or `topoter.training.Callback`s: progress, saving, stopping.
         """
         data = read_at_level(self.level, graph, x)
-        return self._train(*self._start(data), callbacks)
+        self._train(*self._start(data), callbacks)
+        warn_if_poor(self, data, self.history_)
+        return self
 
     def fit_snapshots(self, snapshots: Sequence[Any], *, x: Any = None, callbacks: Any = None) -> TopoTER:
         """Pre-train on what happened to a graph between one time and the next, two snapshots at least.

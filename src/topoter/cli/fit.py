@@ -28,8 +28,6 @@ from topoter.errors import UsageError
 if TYPE_CHECKING:
     from topoter.estimator import TopoTER
 
-LEAST_LEARNED = 0.01  # of the prior's entropy
-
 
 @reads_files
 def run(
@@ -209,11 +207,4 @@ def _tell(model: TopoTER, path: Path, graphs: int | None, quiet: bool, json: boo
         note("0 epochs: the encoder is untrained.", quiet)
     else:
         note(f"{len(model.history_)} epochs; kept epoch {kept.epoch}, the lowest: {describe(kept)}", quiet)
-        from_change = kept.metrics.get("types-from-change_loss") or kept.loss  # its term of a sum
-        if from_change > (1 - LEAST_LEARNED) * kept.prior_entropy:
-            note(
-                f"This loss is not {LEAST_LEARNED:.0%} below the prior, what guessing by the shares of the types "
-                "costs: little was learned. Try more --epochs or a higher --lr, and look at your features' scales.",
-                quiet,
-            )
     out.print(str(path), soft_wrap=True)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from topoter.errors import UsageError, unknown_name
+from topoter.errors import PoorEmbeddingWarning, UsageError, unknown_name
 
 if TYPE_CHECKING:
     from topoter.training import EpochRecord
@@ -84,7 +84,18 @@ class _Notes(logging.Handler):
 
 
 def show_log(quiet: bool) -> None:
-    """Let the library's own remarks (compiling a kernel, say) appear on stderr."""
+    """Let the library's own remarks (compiling a kernel, say) and warnings appear on stderr, one line each."""
+    import warnings
+
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, PoorEmbeddingWarning):
+            note(f"Warning: {message}")  # also when quiet: it is about the result, not about progress
+        else:
+            usual(message, category, *place, **more)
+
+    warnings.showwarning = show
     logger = logging.getLogger("topoter")
     if not logger.handlers:
         logger.addHandler(_Notes())
