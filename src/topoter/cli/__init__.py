@@ -35,7 +35,7 @@ COMMANDS = {
     "cluster": "Group nodes by their embeddings.",
     "neighbors": "Find the nearest neighbours of nodes by their embeddings.",
     "explore": "Write a page to walk through embeddings: a map to zoom, search, colour and click.",
-    "evaluate": "Evaluate a method on a dataset: mean and deviation over seeds.",
+    "evaluate": "Evaluate a method on a dataset, or all usual ones on your own graph and labels.",
     "reproduce": "Reproduce a table or figure of the paper, or all of them.",
     "report": "Write what was run as one self-contained page, or as Markdown.",
     "search": "Search for good parameters, without a look at the test labels.",

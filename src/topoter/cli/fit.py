@@ -132,9 +132,12 @@ def _parameters(experiment: str, graph: str, recipe: str | None, **given: Any) -
     """The recipe of the dataset (or the default one), with what the user said put over it."""
     from topoter.datasets import known_as
     from topoter.estimator import TopoTER
-    from topoter.experiments.recipes import DEFAULT, load_recipe
+    from topoter.experiments.recipes import DEFAULT, load_recipe, read_recipe
 
-    parameters = load_recipe(experiment, "topoter", known_as(graph) or DEFAULT, recipe).parameters
+    named = load_recipe(experiment, "topoter", known_as(graph) or DEFAULT, None if _is_file(recipe) else recipe)
+    parameters = named.parameters
+    if _is_file(recipe):
+        parameters = parameters | read_recipe(Path(str(recipe)))
     known = TopoTER().get_params()  # a recipe may have more to say, of what follows a fit
     parameters = {name: value for name, value in parameters.items() if name in known}
     parameters["level"] = "graph" if experiment == "graph-classification" else "node"
@@ -147,6 +150,10 @@ def _parameters(experiment: str, graph: str, recipe: str | None, **given: Any) -
     if "out_channels" in said and encoder == "gin":  # the outputs of all its layers are concatenated
         said["hidden_channels"] = said.pop("out_channels")
     return parameters | said
+
+
+def _is_file(recipe: str | None) -> bool:
+    return recipe is not None and recipe.endswith(".toml")
 
 
 def _key_values(pairs: list[str]) -> dict[str, Any]:
