@@ -10,7 +10,7 @@ import typer
 
 from topoter.cli.cluster import Embeddings
 from topoter.cli.output import Json, Quiet, Seed, note, out, print_json
-from topoter.cli.reading import DropBad, Header
+from topoter.cli.reading import DropBad, Header, edges_between
 from topoter.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -96,26 +96,12 @@ def run(
 def _graph_neighbors(path: Path, ids: Any, header: bool | None, drop_bad: bool) -> tuple[GraphNeighbors, list[str]]:
     """Edges between the nodes of the embeddings; those to other nodes are left out and counted."""
     from topoter.explorer import GraphNeighbors
-    from topoter.graphs import read_graph
-    from topoter.graphs.ids import arrow_ids, positions, same_type
 
-    data, said = read_graph(path, header=header, drop_bad=drop_bad)
-    theirs, ours = same_type(arrow_ids(data.node_ids), arrow_ids(ids))
-    edge_index = positions(theirs, ours)[data.edge_index.numpy()]
-    known = (edge_index >= 0).all(axis=0)
-    if not known.any():
-        raise DataError(
-            f"{path}: none of its edges joins two nodes of the embeddings "
-            f"(ids {theirs[0].as_py()!r} here, {ours[0].as_py()!r} there)."
-        )
-    left_out = int((~known).sum())
-    notes = _worth_telling(said)
-    if left_out:
-        notes.append(f"{path}: {left_out:,} edges to nodes without an embedding are left out.")
-    return GraphNeighbors.from_edges(edge_index[:, known], len(ours)), notes
+    edge_index, notes = edges_between(path, ids, header, drop_bad)
+    return GraphNeighbors.from_edges(edge_index, len(ids)), _worth_telling(notes)
 
 
 def _worth_telling(notes: list[str]) -> list[str]:
     """What a reader of the page should know: what is missing, and a first line that may have been misread."""
-    told = ("no row", "no node", "Dropped", "stand nowhere else", "stand further down")
+    told = ("no row", "no node", "Dropped", "left out", "stand nowhere else", "stand further down")
     return [text for text in notes if any(words in text for words in told)]

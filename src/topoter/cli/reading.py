@@ -15,6 +15,7 @@ from topoter.cli.output import note
 from topoter.errors import DataError, TopoterError, UsageError
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor
     from torch_geometric.data import Data
 
@@ -125,6 +126,27 @@ def load_graph(
         reading.refuse(f"this goes with a file, not with the dataset {name_or_path!r}.")
     check_graph(data)
     return data
+
+
+def edges_between(path: Path, ids: Any, header: bool | None, drop_bad: bool) -> tuple[np.ndarray, list[str]]:
+    """A graph's edges [2, E] between nodes that have embeddings, as numbers of their rows; others are counted."""
+    from topoter.graphs import read_graph
+    from topoter.graphs.features import STRUCTURAL_NOTE
+    from topoter.graphs.ids import arrow_ids, positions, same_type
+
+    data, notes = read_graph(path, header=header, drop_bad=drop_bad)
+    theirs, ours = same_type(arrow_ids(data.node_ids), arrow_ids(ids))
+    edge_index = positions(theirs, ours)[data.edge_index.numpy()]
+    known = (edge_index >= 0).all(axis=0)
+    if not known.any():
+        raise DataError(
+            f"{path}: none of its edges joins two nodes of the embeddings "
+            f"(ids {theirs[0].as_py()!r} here, {ours[0].as_py()!r} there)."
+        )
+    left_out = int((~known).sum())
+    if left_out:
+        notes.append(f"{path}: {left_out:,} edges to nodes without an embedding are left out.")
+    return edge_index[:, known], [text for text in notes if text != STRUCTURAL_NOTE]  # only edges are looked at
 
 
 def load_over_time(

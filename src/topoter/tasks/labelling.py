@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoter.errors import DataError
+from topoter.tasks.neighbors import compact
 from topoter.tasks.own_labels import Labels
 from topoter.tasks.probe import SCALINGS
 
@@ -69,7 +70,7 @@ def label_nodes(z: np.ndarray, labels: Labels, seed: int = 0) -> Labelled:
     if np.bincount(y).min() < FOLDS:
         raise DataError(f"Every class needs {FOLDS} labelled nodes at least, to hold some out.")
     # What no label is needed for is learned from all nodes: centre, length, and the directions that matter.
-    scaled = _compact(SCALINGS["center"](z)(z))
+    scaled = compact(SCALINGS["center"](z)(z))
     held_out = np.empty((len(known), len(labels.names)))
     for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(known, y):
         classifier = _classifier(scaled[known[train]], y[train], seed)
@@ -110,13 +111,6 @@ def calibration_error(probabilities: np.ndarray, y: np.ndarray) -> float:
     place = np.minimum((stated * BINS).astype(int), BINS - 1)
     gaps = [abs(stated[place == one].sum() - right[place == one].sum()) for one in np.unique(place)]
     return 100 * float(np.sum(gaps) / len(y))
-
-
-def _compact(z: np.ndarray, kept: float = 1 - 1e-6) -> np.ndarray:
-    """The same rows in as few dimensions as hold nearly all their variance: lengths and angles stay."""
-    _, values, directions = np.linalg.svd(z.T @ z, hermitian=True)
-    count = int(np.searchsorted(np.cumsum(values) / max(values.sum(), 1e-30), kept)) + 1
-    return z @ directions[:count].T
 
 
 def _classifier(z: np.ndarray, y: np.ndarray, seed: int):  # type: ignore[no-untyped-def]
