@@ -30,7 +30,9 @@ def run(
     ] = None,
     graph: Annotated[Path | None, typer.Option(help="The graph's file, to show a node's neighbours in it.")] = None,
     out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the page goes.")] = Path("explore.html"),
-    map_: Annotated[str, typer.Option("--map", help="auto (t-SNE up to 5,000 nodes, else PCA), tsne or pca.")] = "auto",
+    map_: Annotated[
+        str, typer.Option("--map", help="auto (t-SNE, beyond 5,000 nodes with the extra maps), tsne or pca.")
+    ] = "auto",
     count: Annotated[int, typer.Option("--neighbors", "-k", help="Similar nodes listed for each.")] = 10,
     id_column: Annotated[str | None, typer.Option(help="The id column of the labels (else the first).")] = None,
     header: Header = None,
@@ -73,6 +75,8 @@ def run(
         note(f"Similar nodes of {len(z):,} ...", quiet)
         similar = nearest(z, count)
         drawn = map_for(len(z), map_)
+        if drawn == "pca" and map_ == "auto":
+            notes.append('For a map by t-SNE of so many nodes: pip install "topoter[maps]".')
         note(f"Drawing the map ({drawn}) ...", quiet)
         write_explorer(
             temporary,
