@@ -53,4 +53,6 @@ def write(folder: Path, people: int = PEOPLE, seed: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]) if len(sys.argv) > 1 else Path())
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()
+    write(target)
+    print("\n".join(str(target / name) for name in ("edges.csv", "nodes.csv", "labels.csv", "everyone.csv")))

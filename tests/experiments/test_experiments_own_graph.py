@@ -15,7 +15,7 @@ from topoter.experiments.own_graph import OwnData, OwnRow, difference, evaluate,
 from topoter.experiments.recipes import DEFAULT, load_recipe
 from topoter.experiments.runs import Run
 from topoter.report.own_graph import own_json, own_table, write_own_page
-from topoter.tasks.own_labels import UNLABELLED, as_labels, with_split
+from topoter.tasks.own_labels import UNLABELLED, as_labels, read_labels, with_split
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -92,6 +92,18 @@ def test_the_split_is_that_of_the_tables_where_labels_are_many() -> None:
     assert not torch.equal(split.train_mask, with_split(data, y, seed=4).train_mask)
 
 
+def test_labels_of_a_file(tmp_path) -> None:
+    path = tmp_path / "l.csv"
+    path.write_text("who,job,age\n" + "".join(f"n{i},{'ab'[i % 2]},{i}\n" for i in range(20)))
+    ids = [f"n{i}" for i in range(30)]
+    with pytest.raises(DataError, match=r"several columns beside the ids \(job, age\): name one with --label-column"):
+        read_labels(path, ids)
+    with pytest.raises(UsageError, match=r"Unknown column of labels 'jobs'\. Did you mean 'job'\?"):
+        read_labels(path, ids, "jobs")
+    labels = read_labels(path, ids, "job")
+    assert (labels.names, labels.column, len(labels.known)) == (["a", "b"], "job", 20)
+
+
 def test_labels_as_they_come() -> None:
     labels = as_labels(["b", " a", "", None, *"ab" * 5, "c", float("nan")], "l.csv")
     assert labels.names == ["a", "b"]
@@ -113,7 +125,7 @@ def test_labels_as_they_come() -> None:
         (
             [70, 85, 72],
             [70, 71, 72],
-            r"4\.7 ± 8\.1 points above raw features .* that may be luck: ask for more --seeds",
+            r"4\.7 ± 8\.1 points above raw features .* That may be luck: ask for more --seeds",
         ),
         ([70], [60], r"10\.0 points above raw features on one split"),
     ],

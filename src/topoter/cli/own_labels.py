@@ -46,10 +46,10 @@ def load_labelled(
     for text in found.notes:
         note(text, quiet)
     names = data.get("feature_names") or []
-    given_away = [name for name in names if name.partition("=")[0] == column]
+    given_away = [name for name in names if name.partition("=")[0] == found.column]
     if given_away:
         raise DataError(
-            f"The features hold the labels themselves ({given_away[0]!r}): leave them out, --exclude {column}."
+            f"The features hold the labels themselves ({given_away[0]!r}): leave them out, --exclude {found.column}."
         )
     return data, found
 

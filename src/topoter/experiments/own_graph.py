@@ -198,7 +198,7 @@ def _against(ours: OwnRow, best: OwnRow) -> str:
         hint = "you may not need topoter, or its parameters do not fit (topoter search)"
         return f"On this graph TopoTER is {amount} points below {name} ({tested}): {hint}."
     if abs(gap.mean) > SMALL:
-        hint = "that may be luck: ask for more --seeds"
-        return f"TopoTER is {amount} points {more} {name} ({tested}): {hint}."
+        hint = "That may be luck: ask for more --seeds"
+        return f"TopoTER is {amount} points {more} {name} ({tested}). {hint}."
     gained = f"{gap.mean:+.1f} points for TopoTER"
     return f"On this graph {name} will do as well ({gained}, {tested}): you may not need topoter."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ class Labels:
     y: np.ndarray
     names: list[str]
     notes: list[str]
+    column: str = ""  # of the table they were read from
 
     @property
     def known(self) -> np.ndarray:
@@ -52,7 +53,7 @@ def read_labels(path: Path, node_ids: Any, column: str | None = None, drop_bad: 
         column = named[0] if named else next(iter(table.columns))
     elif column not in table.columns:
         raise unknown_name("column of labels", column, table.columns)
-    return as_labels(table.for_nodes(node_ids)[column], str(path), table.notes)
+    return replace(as_labels(table.for_nodes(node_ids)[column], str(path), table.notes), column=column)
 
 
 def as_labels(values: Sequence[Any], name: str, notes: Sequence[str] = ()) -> Labels:
