@@ -125,6 +125,18 @@ def test_free_text_is_refused_with_a_hint_or_hashed(tmp_path, edges):
     assert message == "f.csv: Unknown column 'w'. Known: v."
 
 
+def test_ids_in_another_column_are_hinted_at(tmp_path, edges):
+    path = table(tmp_path, "age,who\n1,a\n1,b\n2,c\n")
+    assert error_of(edges, features=path) == (
+        "f.csv, line 3: node id 1 stands here a second time; "
+        "if the ids are those in column 'who', give --id-column who."
+    )
+    path = table(tmp_path, "age,who\n1,a\n3,b\n2,c\n")
+    assert error_of(edges, features=path, exclude=[], as_category=["who"]).endswith(
+        "node 'a' is not in f.csv. Its column 'who' has it: if the ids are there, give --id-column who."
+    )
+
+
 def test_array_errors(tmp_path, edges, numbered):
     x = np.ones((3, 2))
     np.save(tmp_path / "x.npy", x[:2])

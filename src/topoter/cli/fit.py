@@ -105,7 +105,10 @@ def run(
         )
         model = TopoTER(**parameters, random_state=seed, device=device)
         model.check_parameters()
-        saved = Checkpoint(out_path.with_name(f"{out_path.name}.resume"), save_seconds, resume)
+        kept = out_path.with_name(f"{out_path.name}.resume")
+        if resume and not kept.is_file():
+            note(f"There is nothing to resume: {kept} does not exist. Starting anew.", quiet)
+        saved = Checkpoint(kept, save_seconds, resume and kept.is_file())
         data: Any
         if graph is None:
             data, times = load_over_time(snapshots or "", data_root, quiet, reading)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
@@ -110,6 +113,9 @@ def load_graph(
     from topoter.graphs import check_graph, read_graph
 
     reading = reading or Reading()
+    if name_or_path == "-":
+        with _stdin() as spooled:
+            return load_graph(str(spooled), data_root, quiet, seed, reading, preparation)
     path = Path(name_or_path)
     if path.is_dir():
         raise DataError(
@@ -126,6 +132,15 @@ def load_graph(
         reading.refuse(f"this goes with a file, not with the dataset {name_or_path!r}.")
     check_graph(data)
     return data
+
+
+@contextmanager
+def _stdin() -> Iterator[Path]:
+    """What comes in on stdin, as a file: a reader may want to look twice."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "stdin")
+        path.write_bytes(sys.stdin.buffer.read())
+        yield path
 
 
 def edges_between(path: Path, ids: Any, header: bool | None, drop_bad: bool) -> tuple[np.ndarray, list[str]]:
@@ -187,6 +202,8 @@ def is_graph_set(name_or_path: str, data_root: Path | None) -> bool:
     from topoter.datasets.tu import tu_folder
 
     path = Path(name_or_path)
+    if name_or_path == "-":
+        return False
     if path.exists():
         return path.is_dir() and tu_folder(path) is not None
     _check_is_name(name_or_path, data_root)

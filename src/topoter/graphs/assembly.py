@@ -125,10 +125,19 @@ def _feature_ids(raw: RawGraph, features: Features) -> pa.Array:
     return pa.array(features.rows)
 
 
+def _column_with(value: object, features: Features) -> str:
+    """The column that holds the id, where it is another than the one looked at."""
+    columns = {} if features.table is None else dict(zip(features.table.arrow.column_names, features.table.arrow))
+    for name, column in columns.items():
+        if not pa.types.is_nested(column.type) and str(value) in column.cast(pa.string()).to_pylist():
+            return f" Its column {name!r} has it: if the ids are there, give --id-column {name}."
+    return ""
+
+
 def _no_features(raw: RawGraph, features: Features, node: int) -> str:
     value = raw.node_ids[node].as_py()
     if features.ids is not None:
-        return f"node {value!r} is not in {features.name}."
+        return f"node {value!r} is not in {features.name}.{_column_with(value, features)}"
     one_based = raw.node_ids[0].as_py() == 1 and raw.node_ids[-1].as_py() == features.total
     hint = " The ids seem to start at 1: subtract 1." if one_based else ""
     return (

@@ -11,10 +11,9 @@ from topoter.errors import DataError
 from topoter.graphs.arrow import pa
 from topoter.graphs.features import Features, table_features
 from topoter.graphs.ids import arrow_ids, positions, same_type
+from topoter.graphs.node_tables import ID_NAMES
 from topoter.graphs.preparation import Preparation
 from topoter.graphs.problems import explained
-
-ID_NAMES = ("id", "node", "node_id", "nodeid")  # columns that hold ids where a table has no index
 
 
 def is_a(value: Any, module: str, name: str) -> bool:
