@@ -16,7 +16,7 @@ from topoter.errors import DataError, UsageError
 if TYPE_CHECKING:
     from topoter.explorer import GraphNeighbors
 
-MOST_NODES = 50_000
+MOST_NODES = 100_000
 MAP_NAMES = {
     "tsne": "Places by t-SNE; distances between far groups mean little",
     "pca": "Places by the first two principal components",
