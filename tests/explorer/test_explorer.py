@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -311,4 +310,4 @@ def test_a_hundred_thousand_nodes_cost_as_many_times_more(
     """14 ms a frame without a graphics card when this was written; a test compares, it does not time."""
     few, many = (frame_times(browser, tmp_path / f"{count}.html", count) for count in (20_000, 100_000))
     record_property("milliseconds per frame", {20_000: few, 100_000: many})
-    assert statistics.median(many) < 15 * max(statistics.median(few), 1.0)
+    assert min(many) < 15 * max(min(few), 1.0), "the fastest: whatever else the machine does slows single frames down"

@@ -12,7 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 from topoter import DataError, TopoTER, UsageError
-from topoter.graphs import as_data
+from topoter.graphs import TableOptions, as_data
 
 NAMES = [f"u{i}" for i in (7, 3, 5, 1, 4, 9, 2, 6)]
 EDGES = [(NAMES[i], NAMES[(i + step) % 8]) for i in range(8) for step in (1, 2)]
@@ -106,3 +106,12 @@ def test_networkx_attributes_are_prepared_by_the_model(tmp_path) -> None:
     nx.set_node_attributes(part, "a", "team")
     z = model.transform(part)
     assert z.shape == (4, 4)
+
+
+def test_columns_are_chosen_in_python_too() -> None:
+    people = NODES.assign(bio=[f"likes {name} and tea" for name in NAMES], city=pandas.Categorical(list("xyxyxyxy")))
+    data = as_data(FRAME, people, options=TableOptions(exclude=["age"], text="hash"))
+    assert [name for name in data.feature_names if "bio" not in name] == ["team=a", "team=b", "city=x", "city=y"]
+    assert as_data(FRAME, people, options=TableOptions(columns=["city"])).feature_names == ["city=x", "city=y"]
+    model = small().fit(as_data(FRAME, people, options=TableOptions(exclude=["bio", "age"])))
+    assert model.transform(FRAME, x=people).shape == (8, 4), "what the model does not know is not used"

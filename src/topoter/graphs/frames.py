@@ -12,7 +12,7 @@ from topoter.graphs.arrow import pa
 from topoter.graphs.features import Features, table_features
 from topoter.graphs.ids import arrow_ids, positions, same_type
 from topoter.graphs.node_tables import ID_NAMES
-from topoter.graphs.preparation import Preparation
+from topoter.graphs.preparation import Preparation, TableOptions
 from topoter.graphs.problems import explained
 
 
@@ -38,7 +38,7 @@ def as_arrow(frame: Any) -> pa.Table:
     return table.rename_columns([str(name) for name in table.column_names])
 
 
-def frame_features(frame: Any, preparation: Preparation | None = None) -> Features:
+def frame_features(frame: Any, preparation: Preparation | None = None, options: TableOptions | None = None) -> Features:
     """Features of a DataFrame, with ids by its index, or by a column called id, node or node_id where it has none."""
     table = as_arrow(frame)
     rows = np.arange(table.num_rows)
@@ -51,7 +51,7 @@ def frame_features(frame: Any, preparation: Preparation | None = None) -> Featur
         table = table.drop_columns([named])
     if not table.num_columns:
         raise DataError("The DataFrame of features has no columns but its ids.")
-    found = table_features(table, "x", preparation=preparation)
+    found = table_features(table, "x", options, preparation)
     found.ids = arrow_ids(ids)
     if len(found.ids.unique()) < len(found.ids):
         counted = found.ids.value_counts()

@@ -28,7 +28,7 @@ from topoter.graphs.features import (
 from topoter.graphs.frames import as_arrow, frame_features, in_node_order, is_a, is_frame
 from topoter.graphs.ids import arrow_ids
 from topoter.graphs.matrices import as_matrix
-from topoter.graphs.preparation import LABEL_NAMES, Preparation
+from topoter.graphs.preparation import LABEL_NAMES, Preparation, TableOptions
 from topoter.graphs.tables import ArrowTable
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
-def as_data(graph: Any, x: Any = None, preparation: Preparation | None = None) -> Data:
+def as_data(
+    graph: Any, x: Any = None, preparation: Preparation | None = None, options: TableOptions | None = None
+) -> Data:
     """Turn a graph object into PyG's `Data`, checked; the object itself is not changed.
 
     `graph`: PyG `Data`, a NetworkX graph, a SciPy sparse adjacency matrix, or a DataFrame of edges.
@@ -45,9 +47,9 @@ def as_data(graph: Any, x: Any = None, preparation: Preparation | None = None) -
     and made into numbers (see `Preparation`). Arrays [N, C], dense or sparse, have their rows in node order (for a
     DataFrame of edges: row i belongs to id i) and are taken as they are.
     Without `x`, features of the object itself are used, or, if it has none, log(1 + degree) and a constant.
-    `preparation`: how a model prepares tables, in place of one that is learned here.
+    `preparation`: how a model prepares tables, in place of one that is learned here, under `options`.
     """
-    features = frame_features(x, preparation) if is_frame(x) else None
+    features = frame_features(x, preparation, options) if is_frame(x) else None
     if is_a(graph, "torch_geometric.data", "Data"):
         data = _from_pyg(graph, x, features, preparation)
     else:
