@@ -90,7 +90,7 @@ def test_new_rows_are_prepared_as_the_old_ones_were() -> None:
 def test_counts_flags_and_even_columns_stay_as_they_are(values: np.ndarray) -> None:
     table = pa.table({f"w{place}": column for place, column in enumerate(values.T)})
     x, _ = Preparation.fit(table).transform(table)
-    assert np.array_equal(np.sort(x.to_dense().numpy(), axis=1), np.sort(values.astype(np.float32), axis=1))
+    assert np.array_equal(x.to_dense().numpy(), values.astype(np.float32))
 
 
 def test_rare_categories_share_a_column_and_numbers_can_be_categories() -> None:

@@ -72,7 +72,7 @@ class Preparation(msgspec.Struct, dict=True):  # a place for the fitted transfor
     """What every column of a table becomes.
 
     Args:
-        columns: their kinds, in the order of the features.
+        columns: their kinds, in the order of the table.
         indicators: names of numbers with gaps: each has a column that is 1 where it was missing.
         constant: whether a column of ones is added, so that rows scaled to one length still differ in size.
         left_out: columns that are not used, and why.
@@ -98,7 +98,6 @@ class Preparation(msgspec.Struct, dict=True):  # a place for the fitted transfor
         if not columns:
             raise DataError("no column holds a value: there is nothing to make features of.")
         columns = _scaled(columns, table)
-        columns.sort(key=lambda column: _ORDER.index(type(column)))
         self = cls(columns, left_out=left_out)
         values, _ = self._read(table)
         gaps = np.isnan(values).any(axis=0)
@@ -245,9 +244,6 @@ class PreparedTable:
 
     def __repr__(self) -> str:  # PyG shows it among the parts of a graph
         return f"{self.arrow.num_columns} columns"
-
-
-_ORDER = (Number, Numbers, Flag, Date, Category, Text)
 
 
 def _way(column: Column) -> str:
