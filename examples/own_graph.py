@@ -17,7 +17,7 @@ dan,eve
 eve,fay
 fay,dan
 """
-# Columns of about one size: where one is far larger, it decides nearly alone (and a note says so).
+# Numbers are brought to one scale, teams one-hot encoded, and the model remembers how.
 PEOPLE = """id,seniority,team
 ann,0.3,red
 bob,0.4,red

@@ -28,10 +28,28 @@ def test_the_documentation_builds_strictly_and_loads_nothing(tmp_path: Path) -> 
     reference = (tmp_path / "site" / "api" / "index.html").read_text(encoding="utf-8")
     assert 'id="topoter.TopoTER.fit_transform"' in reference
     own = (tmp_path / "site" / "your-own-graph" / "index.html").read_text(encoding="utf-8")
-    assert "GridSearchCV" in own, "examples are taken into the pages"
+    assert "GridSearchCV" in own, "an example is on the page"
     sources = re.findall(r'(?:<script[^>]*src|<link[^>]*stylesheet[^>]*href)="([^"]+)"', own)
     assert sources
     assert not any(source.startswith("http") for source in sources)
+
+
+def test_examples_in_the_pages_are_the_files() -> None:
+    """Pages hold them as they are, so that they read well where nothing is built."""
+    held = {}
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert "--8<--" not in text
+        for block in re.findall(r"^```python\n(\"\"\".*?)^```", text, re.MULTILINE | re.DOTALL):
+            held[block] = page.name
+    files = {path.read_text(encoding="utf-8"): path.name for path in (ROOT / "examples").glob("*.py")}
+    assert {files.get(block) for block in held} >= {
+        "grid_search.py",
+        "own_method.py",
+        "own_dataset.py",
+        "own_decoder.py",
+    }
+    assert all(block in files for block in held), "an example was changed in one place only"
 
 
 def shown_commands() -> list[str]:

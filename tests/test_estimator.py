@@ -298,7 +298,8 @@ def test_a_graph_without_edges_is_refused():
 
 
 def test_something_that_is_no_graph_is_refused():
-    assert error_of(small(), [[0, 1]]).endswith("Got builtins.list instead.")
+    message = error_of(small(), [[0, 1]])
+    assert message.endswith("Got builtins.list instead. Several graphs go with level='graph'.")
 
 
 # ---- every kind of input -----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from topoter.errors import DataError, TopoterError, UsageError
+from topoter.errors import DataError, PoorEmbeddingWarning, TopoterError, UsageError
 
 if TYPE_CHECKING:
     from topoter.estimator import TopoTER
@@ -39,6 +39,7 @@ __all__ = [
     "DataError",
     "EdgeChange",
     "NodeEmbedding",
+    "PoorEmbeddingWarning",
     "TopoTER",
     "TopoTERModel",
     "TopologyTransformation",

@@ -33,6 +33,10 @@ class BadRowError(DataError):
     """One row of a file cannot be used; `drop_bad` would go on without it."""
 
 
+class PoorEmbeddingWarning(UserWarning):
+    """An embedding will be poor: no or constant features, few directions, nothing learned."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that is in no registry, with the nearest one that is."""
     names = sorted(known)

@@ -24,10 +24,13 @@ from topoter.encoders import (
 )
 from topoter.errors import DataError, UsageError, invalid_parameter, unknown_name, whole_number
 from topoter.graphs import aligned, match_features
+from topoter.graphs.ids import rows_of_nodes
+from topoter.graphs.preparation import plain_preparation, read_preparation
 from topoter.levels import LEVELS, read_at_level
 from topoter.output_frames import as_configured, set_output
 from topoter.pretext.objectives import is_plain, named_terms
 from topoter.pretext.transformation import check_transformable
+from topoter.quality import warn_if_poor
 from topoter.structure.adjacency import Cleaning
 from topoter.structure.graph_sets import POOLINGS, Batch, GraphSet
 from topoter.training import EpochRecord, TopoTERModel, TrainingSettings, TrainingState, as_callbacks, train
@@ -92,7 +95,8 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
 
     Attributes after `fit`: `model_` (the module), `history_` (a list of `EpochRecord`), `cleaning_` (what had to
     be changed to make the edges undirected and simple), `num_nodes_`, `num_edges_`, `n_features_in_`,
-    `feature_names_in_` if known, `random_state_` (the seed that was used).
+    `feature_names_in_` if known, `node_ids_` (level "node"), `preparation_` (how tables become features; None where
+    features were numbers already), `random_state_` (the seed that was used).
     """
 
     def __init__(
@@ -155,14 +159,18 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
     # ---- learning ----------------------------------------------------------------------------------------
 
     def fit(self, graph: Any, y: None = None, *, x: Any = None, callbacks: Any = None) -> TopoTER:
-        """Pre-train on a graph: PyG `Data`, NetworkX, SciPy sparse or pandas edges (features by `x=`).
+        """Pre-train on a graph: PyG `Data`, NetworkX, SciPy sparse or a DataFrame of edges (features by `x=`).
+
+        `x`: an array with rows in node order, or a DataFrame (pandas, polars), joined by its index or its column `id`.
 
         At level "graph": on a list of such graphs, each with features of its own, or all without.
 
         `callbacks`: functions of an `EpochRecord`, or `topoter.training.Callback`s: progress, saving, stopping.
         """
         data = read_at_level(self.level, graph, x)
-        return self._train(*self._start(data), callbacks)
+        self._train(*self._start(data), callbacks)
+        warn_if_poor(self, data, self.history_)
+        return self
 
     def fit_snapshots(self, snapshots: Sequence[Any], *, x: Any = None, callbacks: Any = None) -> TopoTER:
         """Pre-train on what happened to a graph between one time and the next, two snapshots at least.
@@ -276,14 +284,17 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
 
     # ---- embedding ---------------------------------------------------------------------------------------
 
-    def transform(self, graph: Any, *, x: Any = None) -> Any:
+    def transform(self, graph: Any, *, x: Any = None, nodes: Any = None) -> Any:
         """Embeddings [N, F] of any graph with the same features: other nodes and edges are welcome.
 
+        `nodes`: the ids of those to embed, e.g. new ones only; None embeds all.
         At level "graph": one row for each graph of a list, [G, F].
         """
         if not hasattr(self, "model_"):
             raise NotFitted("This TopoTER is not fitted yet: call fit(graph) first, or load a saved one.")
-        data = read_at_level(self.level, graph, x)
+        data = read_at_level(self.level, graph, x, getattr(self, "preparation_", None))
+        if nodes is not None and isinstance(data, list):
+            raise UsageError("nodes= goes with one graph, not with a list of them.")
         known = getattr(self, "feature_names_in_", None)
         scaling = self.effective_params()["feature_scaling"]
         if isinstance(data, list):
@@ -296,7 +307,11 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         (features, adjacency), cleaning = self._batch(match_features(data, known, self.n_features_in_))
         self._note_new(cleaning)
         embedding: np.ndarray = self.model_.embed(features, adjacency).cpu().numpy()
-        return as_configured(self, embedding, data.get("node_ids"))
+        ids = data.get("node_ids")
+        if nodes is not None:
+            rows = rows_of_nodes(nodes, ids)
+            embedding, ids = embedding[rows], [ids[row] for row in rows]
+        return as_configured(self, embedding, ids)
 
     def fit_transform(self, graph: Any, y: None = None, *, x: Any = None, callbacks: Any = None) -> Any:
         """Pre-train on a graph and return its embeddings [N, F], or on a list of graphs and return theirs [G, F]."""
@@ -342,6 +357,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             "num_features": self.n_features_in_,
             "out_channels": self.model_.encoder.out_channels,
             "feature_names": list(getattr(self, "feature_names_in_", [])) or None,
+            "preparation": plain_preparation(getattr(self, "preparation_", None)),
             "history": [[record.epoch, record.loss, record.metrics] for record in self.history_],
         }
         save_checkpoint(path, "model", tensors, content)
@@ -358,6 +374,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             objective = given.pop("objective")
             estimator = cls(**given, objective=objective or "paper", device=device)
             estimator.n_features_in_ = int(content["num_features"])
+            estimator.preparation_ = read_preparation(content.get("preparation"))
             names, out_channels = content["feature_names"], content["out_channels"]
             history = [EpochRecord(epoch, loss, dict(metrics)) for epoch, loss, metrics in content["history"]]
         except (KeyError, TypeError, ValueError) as error:
@@ -405,6 +422,9 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
 
     def _remember_features(self, data: Data) -> None:
         self.n_features_in_ = int(data.x.size(1))
+        table = data.get("table")
+        self.preparation_ = None if table is None else table.preparation
+        self.node_ids_ = data.get("node_ids")
         names = data.get("feature_names")
         if names is not None:
             self.feature_names_in_ = np.array(list(names), dtype=object)

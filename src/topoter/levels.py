@@ -11,6 +11,8 @@ from topoter.structure.graph_sets import read_graph_set
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+    from topoter.graphs.preparation import Preparation
+
 # What is taken where the user says nothing: for the nodes of one graph, and for whole graphs of a set.
 LEVELS: dict[str, dict[str, Any]] = {
     "node": {
@@ -38,12 +40,12 @@ LEVELS: dict[str, dict[str, Any]] = {
 }
 
 
-def read_at_level(level: str, graph: Any, x: Any = None) -> Data | list[Data]:
-    """One graph, or at level "graph" a list of them, checked."""
+def read_at_level(level: str, graph: Any, x: Any = None, preparation: Preparation | None = None) -> Data | list[Data]:
+    """One graph, or at level "graph" a list of them, checked; `preparation` is the one of a model for its tables."""
     if level not in LEVELS:
         raise unknown_name("level", level, LEVELS)
     if level == "node":
-        return as_data(graph, x)
+        return as_data(graph, x, preparation)
     if x is not None:
         raise UsageError("x= goes with one graph; the graphs of a set carry their own features.")
     return read_graph_set(graph)

@@ -208,7 +208,7 @@ def test_bad_files_exit_with_1(files, model, tmp_path):
     assert "There is no file nothing.csv" in fails(1, "fit", "nothing.csv", *out)
     rows = (files / "features.csv").read_text().splitlines()
     cases = {
-        "nan": ([*rows[:3], "n2,nan," + rows[3].split(",", 2)[2], *rows[4:]], "line 4"),
+        "twice": ([*rows, rows[3]], "node id 'n2' stands here a second time"),
         "short": (rows[:-1], "n119"),
     }
     for name, (lines, text) in cases.items():

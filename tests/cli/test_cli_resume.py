@@ -80,9 +80,6 @@ def test_resume_is_bit_identical_to_an_uninterrupted_run(fit, uninterrupted, tmp
 
 def test_resume_needs_the_same_graph_and_options(tmp_path):
     fit = ["fit", "sbm", "-o", tmp_path / "m.topoter", "--quiet", "--epochs", 2000, "--patience", 2000]
-    line = fails(2, *fit, "--resume")
-    assert "nothing to resume" in line
-    assert "Run without --resume" in line
     arguments = command(*fit, "--channels", 8, "--save-seconds", 0)
     stopped_fit(arguments, tmp_path / "m.topoter", signal.SIGKILL)
     told = topoter("info", tmp_path / "m.topoter.resume")
@@ -90,3 +87,12 @@ def test_resume_needs_the_same_graph_and_options(tmp_path):
     line = fails(2, *fit, "--channels", 16, "--resume")
     assert "was made with another graph or other options. Repeat the options of the interrupted command" in line
     assert (tmp_path / "m.topoter.resume").exists()
+
+
+def test_nothing_to_resume_starts_anew(tmp_path):
+    edges = "".join(f"{i} {(i * 7 + 1) % 30}\n" for i in range(30))
+    arguments = ["fit", "-", "-o", tmp_path / "m.topoter", "--epochs", 1, "--channels", 4, "--resume"]
+    result = subprocess.run(command(*arguments), input=edges, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "m.topoter.resume does not exist. Starting anew." in result.stderr
+    assert "30 edges between 30 nodes" in result.stderr, "edges were read from stdin"

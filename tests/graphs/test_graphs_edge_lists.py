@@ -126,7 +126,11 @@ def test_parquet(tmp_path):
         (" \n\n", "e.csv is empty."),
         ("# nothing\n", "e.csv is empty: it holds comments only."),
         ("source,target\n", "e.csv is empty: it holds a header but no rows."),
-        ("a\nb\n", "e.csv: a single column was found. Delimiters tried: comma, tab, semicolon, pipe, space."),
+        (
+            "a\nb\n",
+            "e.csv: a single column was found. Delimiters tried: comma, tab, semicolon, pipe, space."
+            " A line needs two at least: the ids of an edge, or a node's id and what is known of it.",
+        ),
         ("1,2\n# c\n\n3\n4,5\n", "e.csv, line 4: 1 columns where 2 were expected: '3'."),
         ("a,b\n1,2\n3,\n", "e.csv, line 3: no node id in column 'b'."),
         ("source,target\nx,y\n,z\n", "e.csv, line 3: no node id in column 'source'."),
@@ -157,7 +161,9 @@ def test_errors_of_files_and_options(tmp_path):
     assert error_of(binary).startswith("b.csv is a damaged gzip file")
     path = write(tmp_path / "e.csv", "u,v,when\n1,2,3\n")
     assert error_of(path, weight_column="wen") == "e.csv: Unknown column 'wen'. Did you mean 'when'?"
-    assert error_of(path, delimiter=";").endswith("a single column was found. Delimiters tried: semicolon.")
+    assert error_of(path, delimiter=";").startswith(
+        "e.csv: a single column was found. Delimiters tried: semicolon. A line needs two"
+    )
     assert error_of(path, delimiter="::").startswith("The delimiter must be one character or one of comma, tab")
     assert "give that too (--features, features= in Python)" in error_of(path, id_column="u")
     assert error_of(write(tmp_path / "h.txt", "1 2\n"), time_column="t").endswith("numbered from 1.")

@@ -69,9 +69,9 @@ def test_networkx_files(tmp_path, kind):
     assert data.node_ids == ["b", "a", "lonely"]
     assert data.edge_index.tolist() == [[0], [1]]
     assert data.edge_weight.tolist() == [0.5]
-    assert data.feature_names == ["age"]
-    assert data.x.tolist() == [[2], [1.5], [3]]
-    assert any("left out" in note and "name, label_text" in note for note in notes)
+    assert data.feature_names == ["age", "label_text=x"]
+    assert data.x[:, 1].tolist() == [1, 0, 0]
+    assert any("left out: name (every node has its own)" in note for note in notes)
     (tmp_path / "f.csv").write_text("id,v\na,1\nb,2\nlonely,3\n")
     data, _ = read_graph(path, features=tmp_path / "f.csv")
     assert data.node_ids == ["a", "b", "lonely"]
@@ -163,7 +163,7 @@ def test_as_data_from_networkx():
     with pytest.raises(DataError, match="lists of 1 and 2 values"):
         as_data(graph)
     club = as_data(nx.karate_club_graph())
-    assert club.feature_names == ["log_degree", "constant"]
+    assert club.feature_names == ["club=Mr. Hi", "club=Officer"], "words are one-hot"
     assert club.node_ids.tolist() == list(range(34))
     with pytest.raises(DataError, match="no nodes"):
         as_data(nx.Graph())

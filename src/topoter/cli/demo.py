@@ -130,5 +130,5 @@ def _row(method: str, scores: Sequence[dict[str, Any]], paper: dict[str, float] 
     for name in ("val", "test"):
         values = [score[name] for score in scores]
         row[f"{name}_mean"] = statistics.fmean(values)
-        row[f"{name}_std"] = statistics.stdev(values) if len(values) > 1 else 0.0
+        row[f"{name}_std"] = statistics.stdev(values) if len(values) > 1 else None
     return row | {f"paper_{name}": (paper or {}).get(name) for name in ("mean", "std")}

@@ -46,7 +46,7 @@ def run(
         rows, ids = "graphs", None  # numbered from 0, in the order of the files
         z = fitted.transform(load_graph_set(graph, data_root, quiet, reading=reading))
     else:
-        data = load_graph(graph, data_root, quiet, reading=reading)
+        data = load_graph(graph, data_root, quiet, reading=reading, preparation=fitted.preparation_)
         rows, ids = "nodes", data.get("node_ids")
         z = fitted.transform(data)
     write_embeddings(out_path, z, ids, layout=layout)

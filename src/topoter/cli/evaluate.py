@@ -10,28 +10,51 @@ from typing import Annotated
 import typer
 
 from topoter.cli.output import DataRoot, Json, Quiet, Recipe, make_folder, out, print_json, show_log
+from topoter.cli.own_labels import LabelColumn, LabelsFile, evaluate_own, own_parameters
+from topoter.cli.reading import Reading, reads_files
 from topoter.errors import UsageError, unknown_name
 
+SEEDS = 3
+OWN_SEEDS = 5  # two more, for the paired test
 
+
+@reads_files
 def run(
     task: Annotated[str, typer.Argument(help="What to evaluate: node, graph, link or temporal.")],
+    *,
     dataset: Annotated[str | None, typer.Option(help="A dataset name (else the first of the paper's table).")] = None,
+    graph: Annotated[
+        str | None, typer.Option(help="In place of a dataset, your own: a file, or a TU folder of labelled graphs.")
+    ] = None,
+    labels: LabelsFile = None,
+    label_column: LabelColumn = None,
+    embeddings: Annotated[
+        list[Path] | None, typer.Option(help="Of your own graph: embeddings to score as well, .parquet, .csv or .npy.")
+    ] = None,
+    page: Annotated[Path | None, typer.Option(help="Of your own graph: write what was found as an .html page.")] = None,
     method: Annotated[
-        str, typer.Option(help="topoter, a method of the task's table, or your own as my_module:MyMethod.")
-    ] = "topoter",
+        list[str] | None,
+        typer.Option(
+            help="topoter, a method of the task's table, or your own as my_module:MyMethod; with --graph several."
+        ),
+    ] = None,
+    reading: Reading,
     recipe: Recipe = None,
     protocol: Annotated[
         str | None,
         typer.Option(help="node: validation, paper (selects on test); temporal: held-out-pairs, next-snapshot."),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="How many seeds, each with a new encoder.")] = 3,
+    seeds: Annotated[
+        int | None,
+        typer.Option(help=f"How many seeds, each with a new encoder (else {SEEDS}; of your own {OWN_SEEDS})."),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Other than the recipe's.")] = None,
     out_dir: Annotated[Path | None, typer.Option("--out", help="Keep the runs in this folder, and reuse them.")] = None,
     data_root: DataRoot = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Evaluate a method on a dataset: mean and deviation over seeds."""
+    """Evaluate a method on a dataset, or all usual ones on your own graph: mean and deviation over seeds."""
     from topoter.cli.run_bars import interruptible, run_bars
     from topoter.datasets import known_as
     from topoter.experiments import TASKS, experiment
@@ -44,14 +67,39 @@ def run(
     show_log(quiet)
     if task not in TASKS:
         raise unknown_name("task", task, TASKS)
+    if seeds is not None and seeds < 1:
+        raise UsageError(f"--seeds must be at least 1. Got {seeds} instead.")
+    if graph is not None:
+        if dataset is not None or protocol is not None:
+            raise UsageError("--dataset and --protocol go with public datasets, not with a --graph of your own.")
+        evaluate_own(
+            task,
+            graph,
+            labels,
+            label_column,
+            embeddings or [],
+            method or [],
+            seeds or OWN_SEEDS,
+            own_parameters(recipe, epochs),
+            reading,
+            page=page,
+            data_root=data_root,
+            quiet=quiet,
+            json=json,
+        )
+        return
+    reading.refuse("this goes with a --graph of your own.")
+    if labels is not None or embeddings or page is not None:
+        raise UsageError("--labels, --embeddings and --page go with a --graph of your own.")
+    if method and len(method) > 1:
+        raise UsageError("On a dataset one --method is evaluated at a time.")
+    name, seeds = (method or ["topoter"])[0], seeds or SEEDS
     chosen = experiment(TASKS[task])
     dataset = known_as(dataset) or dataset.lower() if dataset else chosen.datasets[0]
     protocol = protocol or chosen.protocols[0]
     if protocol not in chosen.protocols:
         raise unknown_name("protocol", protocol, chosen.protocols)
-    if seeds < 1:
-        raise UsageError(f"--seeds must be at least 1. Got {seeds} instead.")
-    runs = chosen.runs(Row(method, recipe, protocol), dataset, seeds)
+    runs = chosen.runs(Row(name, recipe, protocol), dataset, seeds)
     if epochs is not None and "epochs" in runs[0].parameters:
         runs = [replace(one, variation={**one.variation, "epochs": epochs}) for one in runs]
     if out_dir is not None:
@@ -81,5 +129,5 @@ def run(
         paper = group.published(metric) or {}
         published = mean_and_deviation(paper.get("mean"), paper.get("std"))
         scores.append(f"{metric} {group.text(metric)} % (paper {published})")
-    name = f"{group.recipe}, {group.decoder}" if group.decoder else group.recipe
-    out.print(f"{method} ({name}) on {dataset}: {', '.join(scores)}; {spread}{marked}", soft_wrap=True)
+    by = f"{group.recipe}, {group.decoder}" if group.decoder else group.recipe
+    out.print(f"{name} ({by}) on {dataset}: {', '.join(scores)}; {spread}{marked}", soft_wrap=True)

@@ -10,13 +10,13 @@ import typer
 
 from topoter.cli.cluster import Embeddings
 from topoter.cli.output import Json, Quiet, Seed, note, out, print_json
-from topoter.cli.reading import DropBad, Header
+from topoter.cli.reading import DropBad, Header, edges_between
 from topoter.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from topoter.explorer import GraphNeighbors
 
-MOST_NODES = 50_000
+MOST_NODES = 100_000
 MAP_NAMES = {
     "tsne": "Places by t-SNE; distances between far groups mean little",
     "pca": "Places by the first two principal components",
@@ -30,7 +30,9 @@ def run(
     ] = None,
     graph: Annotated[Path | None, typer.Option(help="The graph's file, to show a node's neighbours in it.")] = None,
     out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the page goes.")] = Path("explore.html"),
-    map_: Annotated[str, typer.Option("--map", help="auto (t-SNE up to 5,000 nodes, else PCA), tsne or pca.")] = "auto",
+    map_: Annotated[
+        str, typer.Option("--map", help="auto (t-SNE, beyond 5,000 nodes with the extra maps), tsne or pca.")
+    ] = "auto",
     count: Annotated[int, typer.Option("--neighbors", "-k", help="Similar nodes listed for each.")] = 10,
     id_column: Annotated[str | None, typer.Option(help="The id column of the labels (else the first).")] = None,
     header: Header = None,
@@ -73,6 +75,8 @@ def run(
         note(f"Similar nodes of {len(z):,} ...", quiet)
         similar = nearest(z, count)
         drawn = map_for(len(z), map_)
+        if drawn == "pca" and map_ == "auto":
+            notes.append('For a map by t-SNE of so many nodes: pip install "topoter[maps]".')
         note(f"Drawing the map ({drawn}) ...", quiet)
         write_explorer(
             temporary,
@@ -96,26 +100,12 @@ def run(
 def _graph_neighbors(path: Path, ids: Any, header: bool | None, drop_bad: bool) -> tuple[GraphNeighbors, list[str]]:
     """Edges between the nodes of the embeddings; those to other nodes are left out and counted."""
     from topoter.explorer import GraphNeighbors
-    from topoter.graphs import read_graph
-    from topoter.graphs.ids import arrow_ids, positions, same_type
 
-    data, said = read_graph(path, header=header, drop_bad=drop_bad)
-    theirs, ours = same_type(arrow_ids(data.node_ids), arrow_ids(ids))
-    edge_index = positions(theirs, ours)[data.edge_index.numpy()]
-    known = (edge_index >= 0).all(axis=0)
-    if not known.any():
-        raise DataError(
-            f"{path}: none of its edges joins two nodes of the embeddings "
-            f"(ids {theirs[0].as_py()!r} here, {ours[0].as_py()!r} there)."
-        )
-    left_out = int((~known).sum())
-    notes = _worth_telling(said)
-    if left_out:
-        notes.append(f"{path}: {left_out:,} edges to nodes without an embedding are left out.")
-    return GraphNeighbors.from_edges(edge_index[:, known], len(ours)), notes
+    edge_index, notes = edges_between(path, ids, header, drop_bad)
+    return GraphNeighbors.from_edges(edge_index, len(ids)), _worth_telling(notes)
 
 
 def _worth_telling(notes: list[str]) -> list[str]:
     """What a reader of the page should know: what is missing, and a first line that may have been misread."""
-    told = ("no row", "no node", "Dropped", "stand nowhere else", "stand further down")
+    told = ("no row", "no node", "Dropped", "left out", "stand nowhere else", "stand further down")
     return [text for text in notes if any(words in text for words in told)]

@@ -28,8 +28,6 @@ from topoter.errors import UsageError
 if TYPE_CHECKING:
     from topoter.estimator import TopoTER
 
-LEAST_LEARNED = 0.01  # of the prior's entropy
-
 
 @reads_files
 def run(
@@ -63,6 +61,9 @@ def run(
     pooling: Annotated[str | None, typer.Option(help="Of a set of graphs: sum, mean or max of the nodes.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Of a set of graphs: how many a step takes.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted fit.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what every column becomes, and train nothing.")
+    ] = False,
     save_seconds: Annotated[float, typer.Option(help="Keep the state for --resume this often.")] = 5.0,
     seed: Seed = 0,
     device: Device = "cpu",
@@ -78,6 +79,9 @@ def run(
     show_log(quiet)
     if (graph is None) == (snapshots is None):
         raise UsageError("Give one graph to fit on: a GRAPH, or --snapshots with one over time.")
+    if dry_run:
+        _show_columns(graph, data_root, quiet, reading, json)
+        return
     with atomic_write(out_path) as temporary:  # find out now, not after training, that it cannot be written
         temporary.unlink()
         many = graph is not None and is_graph_set(graph, data_root)
@@ -101,7 +105,10 @@ def run(
         )
         model = TopoTER(**parameters, random_state=seed, device=device)
         model.check_parameters()
-        saved = Checkpoint(out_path.with_name(f"{out_path.name}.resume"), save_seconds, resume)
+        kept = out_path.with_name(f"{out_path.name}.resume")
+        if resume and not kept.is_file():
+            note(f"There is nothing to resume: {kept} does not exist. Starting anew.", quiet)
+        saved = Checkpoint(kept, save_seconds, resume and kept.is_file())
         data: Any
         if graph is None:
             data, times = load_over_time(snapshots or "", data_root, quiet, reading)
@@ -128,9 +135,12 @@ def _parameters(experiment: str, graph: str, recipe: str | None, **given: Any) -
     """The recipe of the dataset (or the default one), with what the user said put over it."""
     from topoter.datasets import known_as
     from topoter.estimator import TopoTER
-    from topoter.experiments.recipes import DEFAULT, load_recipe
+    from topoter.experiments.recipes import DEFAULT, load_recipe, read_recipe
 
-    parameters = load_recipe(experiment, "topoter", known_as(graph) or DEFAULT, recipe).parameters
+    named = load_recipe(experiment, "topoter", known_as(graph) or DEFAULT, None if _is_file(recipe) else recipe)
+    parameters = named.parameters
+    if _is_file(recipe):
+        parameters = parameters | read_recipe(Path(str(recipe)))
     known = TopoTER().get_params()  # a recipe may have more to say, of what follows a fit
     parameters = {name: value for name, value in parameters.items() if name in known}
     parameters["level"] = "graph" if experiment == "graph-classification" else "node"
@@ -143,6 +153,10 @@ def _parameters(experiment: str, graph: str, recipe: str | None, **given: Any) -
     if "out_channels" in said and encoder == "gin":  # the outputs of all its layers are concatenated
         said["hidden_channels"] = said.pop("out_channels")
     return parameters | said
+
+
+def _is_file(recipe: str | None) -> bool:
+    return recipe is not None and recipe.endswith(".toml")
 
 
 def _key_values(pairs: list[str]) -> dict[str, Any]:
@@ -159,6 +173,25 @@ def _key_values(pairs: list[str]) -> dict[str, Any]:
         except ValueError:
             found[key] = value
     return found
+
+
+def _show_columns(graph: str | None, data_root: Path | None, quiet: bool, reading: Reading, json: bool) -> None:
+    """What every column of the features table becomes."""
+    from topoter.report.tables import Table
+
+    if graph is None or reading.features is None:
+        raise UsageError("--dry-run shows what a table of features becomes: give a GRAPH and --features.")
+    data = load_graph(graph, data_root, quiet, reading=reading)
+    if data.get("table") is None:
+        raise UsageError(f"{reading.features} holds rows of numbers, which are taken as they are.")
+    preparation = data.table.preparation
+    rows = preparation.described()
+    if json:
+        keys = ("column", "kind", "becomes", "features")
+        print_json({"columns": [dict(zip(keys, row)) for row in rows], "features": preparation.feature_names})
+        return
+    out.print(Table(["column", "kind", "becomes", "features"], rows).rich())
+    out.print(f"{data.num_nodes:,} nodes with {data.num_features:,} features; nothing was trained.", soft_wrap=True)
 
 
 def _tell(model: TopoTER, path: Path, graphs: int | None, quiet: bool, json: bool) -> None:
@@ -184,11 +217,4 @@ def _tell(model: TopoTER, path: Path, graphs: int | None, quiet: bool, json: boo
         note("0 epochs: the encoder is untrained.", quiet)
     else:
         note(f"{len(model.history_)} epochs; kept epoch {kept.epoch}, the lowest: {describe(kept)}", quiet)
-        from_change = kept.metrics.get("types-from-change_loss") or kept.loss  # its term of a sum
-        if from_change > (1 - LEAST_LEARNED) * kept.prior_entropy:
-            note(
-                f"This loss is not {LEAST_LEARNED:.0%} below the prior, what guessing by the shares of the types "
-                "costs: little was learned. Try more --epochs or a higher --lr, and look at your features' scales.",
-                quiet,
-            )
     out.print(str(path), soft_wrap=True)

@@ -94,7 +94,16 @@ def _chosen(content: dict[str, Any]) -> dict[str, Any]:
         "perturbation_rate": parameters["perturbation_rate"],
         "features": content["num_features"],
         "feature_names": content["feature_names"] or [],
+        "table": _table(content.get("preparation")),
     }
+
+
+def _table(plain: Any) -> str | None:
+    """What the table of features becomes, in a line; None where the model was fitted on numbers as they were."""
+    from topoter.graphs.preparation import read_preparation, summary
+
+    preparation = read_preparation(plain)
+    return None if preparation is None else summary(preparation)
 
 
 def _in_words(objective: Any) -> str:

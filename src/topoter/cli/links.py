@@ -53,7 +53,7 @@ def run(
     fitted = TopoTER.load(model, device, trust_encoder=trust_encoder)
     if fitted.level == "graph":
         raise UsageError(f"{model} was fitted on a set of graphs: fit a model on one graph first.")
-    data = load_graph(graph, data_root, quiet, reading=reading)
+    data = load_graph(graph, data_root, quiet, reading=reading, preparation=fitted.preparation_)
     with atomic_write(out_path) as temporary:
         with progress_bar(quiet) as progress:
             task = progress.add_task("scoring pairs", total=None, text="") if progress else None

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from topoter.errors import UsageError, unknown_name
+from topoter.errors import PoorEmbeddingWarning, UsageError, unknown_name
 
 if TYPE_CHECKING:
     from topoter.training import EpochRecord
@@ -34,13 +34,17 @@ Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everythin
 
 
 def _known_recipe(name: str | None) -> str | None:
-    if name not in (None, "best", "paper"):
+    if name not in (None, "best", "paper") and not str(name).endswith(".toml"):
         raise unknown_name("recipe", str(name), ("best", "paper"))
     return name
 
 
 Recipe = Annotated[
-    str | None, typer.Option(callback=_known_recipe, help="Which recipe to start from: best (ours) or paper.")
+    str | None,
+    typer.Option(
+        callback=_known_recipe,
+        help="Which recipe to start from: best (ours), paper, or a file.toml of `topoter search`.",
+    ),
 ]
 TrustEncoder = Annotated[
     bool, typer.Option("--trust-encoder", help="Import the class of the model's own encoder: that runs its code.")
@@ -77,14 +81,32 @@ def make_folder(path: Path) -> None:
 
 
 class _Notes(logging.Handler):
-    """The library's remarks as notes: whole lines, however narrow the terminal."""
+    """The library's remarks as notes: whole lines, however narrow the terminal, each once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        note(record.getMessage())
+        text = record.getMessage()
+        if text not in self.said:
+            self.said.add(text)
+            note(text)
 
 
 def show_log(quiet: bool) -> None:
-    """Let the library's own remarks (compiling a kernel, say) appear on stderr."""
+    """Let the library's own remarks (compiling a kernel, say) and warnings appear on stderr, one line each."""
+    import warnings
+
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, PoorEmbeddingWarning):
+            note(f"Warning: {message}")  # also when quiet: it is about the result, not about progress
+        else:
+            usual(message, category, *place, **more)
+
+    warnings.showwarning = show
     logger = logging.getLogger("topoter")
     if not logger.handlers:
         logger.addHandler(_Notes())

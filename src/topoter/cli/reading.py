@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
@@ -15,8 +18,11 @@ from topoter.cli.output import note
 from topoter.errors import DataError, TopoterError, UsageError
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor
     from torch_geometric.data import Data
+
+    from topoter.graphs.preparation import Preparation
 
 Header = Annotated[
     bool | None,
@@ -31,6 +37,12 @@ class Reading:
 
     features: Annotated[Path | None, typer.Option(help="Node features: csv, tsv, parquet (with ids), npy, npz.")] = None
     id_column: Annotated[str | None, typer.Option(help="The id column of the features (else the first).")] = None
+    columns: Annotated[list[str] | None, typer.Option(help="The features' columns to use (else all): a,b,c.")] = None
+    exclude: Annotated[list[str] | None, typer.Option(help="Columns of the features to leave out: a,b,c.")] = None
+    as_category: Annotated[
+        list[str] | None, typer.Option(help="Columns of numbers or text that are categories: a,b,c.")
+    ] = None
+    text: Annotated[str, typer.Option(help="Free text in the features: refuse, or hash its words.")] = "refuse"
     weight_column: Annotated[str | None, typer.Option(help="The edge list's column of weights.")] = None
     time_column: Annotated[
         str | None, typer.Option(help="The edge list's column of times (of snapshots: else time, timestamp or t).")
@@ -42,7 +54,11 @@ class Reading:
     def given(self) -> dict[str, Any]:
         """What the user asked for, by the names that `read_graph` and the command line share."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value != type(self).__dict__[name]}
+        given = {name: value for name, value in values.items() if value != type(self).__dict__[name]}
+        for name in ("columns", "exclude", "as_category"):
+            if name in given:
+                given[name] = [part for value in given[name] for part in value.split(",") if part]
+        return given
 
     def refuse(self, reason: str, *, allowed: tuple[str, ...] = ()) -> None:
         """Raise if the user asked for anything else than what is allowed; `reason` says why it cannot be had."""
@@ -85,13 +101,21 @@ def reads_files(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def load_graph(
-    name_or_path: str, data_root: Path | None, quiet: bool, seed: int = 0, reading: Reading | None = None
+    name_or_path: str,
+    data_root: Path | None,
+    quiet: bool,
+    seed: int = 0,
+    reading: Reading | None = None,
+    preparation: Preparation | None = None,
 ) -> Data:
-    """A user's file if there is one of that name, else a named dataset."""
+    """A user's file if there is one of that name, else a named dataset; `preparation` is a model's, for its table."""
     from topoter import datasets
     from topoter.graphs import check_graph, read_graph
 
     reading = reading or Reading()
+    if name_or_path == "-":
+        with _stdin() as spooled:
+            return load_graph(str(spooled), data_root, quiet, seed, reading, preparation)
     path = Path(name_or_path)
     if path.is_dir():
         raise DataError(
@@ -99,7 +123,7 @@ def load_graph(
             "Files of edges, one for each time, go with `topoter fit --snapshots`."
         )
     if path.exists():
-        data, notes = read_graph(name_or_path, **reading.given())
+        data, notes = read_graph(name_or_path, **reading.given(), preparation=preparation)
         for text in notes:
             note(text, quiet)
     else:
@@ -108,6 +132,36 @@ def load_graph(
         reading.refuse(f"this goes with a file, not with the dataset {name_or_path!r}.")
     check_graph(data)
     return data
+
+
+@contextmanager
+def _stdin() -> Iterator[Path]:
+    """What comes in on stdin, as a file: a reader may want to look twice."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "stdin")
+        path.write_bytes(sys.stdin.buffer.read())
+        yield path
+
+
+def edges_between(path: Path, ids: Any, header: bool | None, drop_bad: bool) -> tuple[np.ndarray, list[str]]:
+    """A graph's edges [2, E] between nodes that have embeddings, as numbers of their rows; others are counted."""
+    from topoter.graphs import read_graph
+    from topoter.graphs.features import STRUCTURAL_NOTE
+    from topoter.graphs.ids import arrow_ids, positions, same_type
+
+    data, notes = read_graph(path, header=header, drop_bad=drop_bad)
+    theirs, ours = same_type(arrow_ids(data.node_ids), arrow_ids(ids))
+    edge_index = positions(theirs, ours)[data.edge_index.numpy()]
+    known = (edge_index >= 0).all(axis=0)
+    if not known.any():
+        raise DataError(
+            f"{path}: none of its edges joins two nodes of the embeddings "
+            f"(ids {theirs[0].as_py()!r} here, {ours[0].as_py()!r} there)."
+        )
+    left_out = int((~known).sum())
+    if left_out:
+        notes.append(f"{path}: {left_out:,} edges to nodes without an embedding are left out.")
+    return edge_index[:, known], [text for text in notes if text != STRUCTURAL_NOTE]  # only edges are looked at
 
 
 def load_over_time(
@@ -148,6 +202,8 @@ def is_graph_set(name_or_path: str, data_root: Path | None) -> bool:
     from topoter.datasets.tu import tu_folder
 
     path = Path(name_or_path)
+    if name_or_path == "-":
+        return False
     if path.exists():
         return path.is_dir() and tu_folder(path) is not None
     _check_is_name(name_or_path, data_root)

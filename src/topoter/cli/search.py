@@ -8,16 +8,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from topoter.cli.output import DataRoot, Json, Quiet, Seed, make_folder, note, out, print_json, show_log
-from topoter.errors import unknown_name
+from topoter.cli.own_labels import LabelColumn, LabelsFile, load_labelled
+from topoter.cli.reading import Reading, load_graph, reads_files
+from topoter.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
     from topoter.experiments.search import Trial
 
 TASKS = ("node", "link")
 
 
+@reads_files
 def run(
-    dataset: Annotated[str, typer.Argument(help="A dataset (see `topoter datasets`); for nodes it needs labels.")],
+    dataset: Annotated[str, typer.Argument(help="A dataset (see `topoter datasets`), or the file of your own graph.")],
+    *,
+    labels: LabelsFile = None,
+    label_column: LabelColumn = None,
+    reading: Reading,
     task: Annotated[str, typer.Option(help="What for: node (classification) or link (prediction).")] = "node",
     method: Annotated[
         str, typer.Option(help="topoter, or a peer to be searched for as well, e.g. dgi, gae.")
@@ -36,15 +45,13 @@ def run(
     if task not in TASKS:
         raise unknown_name("task", task, TASKS)
     from topoter.cli.run_bars import interruptible
-    from topoter.datasets import dataset_kind, known_as, load
     from topoter.experiments.search import Search
     from topoter.training import Interrupted
 
     show_log(quiet)
-    dataset_kind(dataset, data_root)  # raises where there is none of that name
+    dataset, data = _load(dataset, task, labels, label_column, reading, data_root, quiet, seed)
     make_folder(out_dir)
-    dataset = known_as(dataset) or dataset
-    search = Search(load(dataset, data_root=data_root), dataset, task, method, seeds, seed, out_dir)
+    search = Search(data, dataset, task, method, seeds, seed, out_dir)
 
     def show(trial: Trial) -> None:
         text = ", ".join(f"{key} {value}" for key, value in trial.parameters.items())
@@ -66,3 +73,31 @@ def run(
     for key, value in best.parameters.items():
         text = str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else value
         out.print(f"{key} = {text}", markup=False)
+
+
+def _load(
+    name: str,
+    task: str,
+    labels: Path | None,
+    column: str | None,
+    reading: Reading,
+    data_root: Path | None,
+    quiet: bool,
+    seed: int,
+) -> tuple[str, Data]:
+    """The name of a search and its graph: a dataset with its split, or a user's own with one drawn by the seed."""
+    from topoter.datasets import dataset_kind, known_as, load
+    from topoter.tasks.own_labels import with_split
+
+    if not Path(name).exists():
+        reading.refuse(f"this goes with a file, not with the dataset {name!r}.")
+        dataset_kind(name, data_root)  # raises where there is none of that name
+        found = known_as(name) or name
+        return found, load(found, data_root=data_root)
+    own = Path(name).name.partition(".")[0]
+    if task != "node":
+        return own, load_graph(name, data_root, quiet, seed, reading)
+    if labels is None:
+        raise UsageError("A search for nodes of your own graph needs --labels FILE.")
+    data, known = load_labelled(name, labels, column, reading, data_root=data_root, quiet=quiet)
+    return own, with_split(data, known.y, seed)

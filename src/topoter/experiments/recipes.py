@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from topoter.errors import UsageError, unknown_name
+from topoter.errors import DataError, UsageError, unknown_name
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -69,6 +70,17 @@ def load_recipe(experiment: str, method: str, dataset: str, name: str | None = N
         there = " and ".join(repr(variant) for variant in file.recipes)
         raise UsageError(f"There is no recipe {name!r} of {method} for {experiment} on {dataset}, only {there}.")
     return Recipe(experiment, method, dataset, chosen, file.recipes[chosen], file.published)
+
+
+def read_recipe(path: Path) -> dict[str, Any]:
+    """The parameters in a file that `topoter search` printed: its table `recipes.best`."""
+    try:
+        found = msgspec.toml.decode(path.read_bytes())["recipes"]["best"]
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file.") from None
+    except (msgspec.DecodeError, KeyError, TypeError) as error:
+        raise DataError(f"{path} holds no recipe: the table [recipes.best] is missing ({error}).") from None
+    return dict(found)
 
 
 @cache

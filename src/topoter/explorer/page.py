@@ -61,7 +61,7 @@ def write_explorer(
         columns: name -> one value per node, to colour by; None is a missing one.
         graph: the nodes' neighbours in the graph, if it is at hand.
         map_name: how the places were found.
-        notes: what a reader should know, below the map.
+        notes: what a reader should know, above the map.
     """
     count = len(ids)
     if points.shape != (count, 2):
@@ -84,7 +84,7 @@ def write_explorer(
         title,
         f"{count:,} nodes",
         footer="This page is one file and loads nothing.",
-        sections=[Section("The map", about, [shown, *(part("note", text=text) for text in notes)])],
+        sections=[Section("The map", about, [*(part("note", text=text) for text in notes), shown])],
         styles=[asset("explorer.css", HOME)],
         scripts=[asset("explorer.js", HOME)],
     ).write(path)

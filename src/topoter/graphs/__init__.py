@@ -4,11 +4,14 @@ from topoter.graphs.atomic import atomic_write
 from topoter.graphs.checks import check_graph
 from topoter.graphs.matching import match_features
 from topoter.graphs.objects import as_data
+from topoter.graphs.preparation import Preparation, TableOptions
 from topoter.graphs.reading import read_graph
 from topoter.graphs.snapshots import aligned, read_snapshots
 from topoter.graphs.writers import read_embeddings, write_embeddings
 
 __all__ = [
+    "Preparation",
+    "TableOptions",
     "aligned",
     "as_data",
     "atomic_write",

@@ -29,8 +29,7 @@ class RawGraph:
     where: Callable[[int], str]  # edge number -> "edges.csv, line 7"
     weight: np.ndarray | None = None  # [E]
     time: np.ndarray | None = None  # [E]
-    x: torch.Tensor | None = None  # [N, C], if the source holds features itself
-    feature_names: list[str] | None = None
+    features: Features | None = None  # if the source holds some itself, its rows in node order
     # An edge list knows ids but no order of nodes; a matrix or a GraphML file has one, which rows of an
     # array of features can follow.
     has_node_order: bool = True
@@ -52,6 +51,7 @@ def assemble(raw: RawGraph, features: Features | None, drop_bad: bool = False) -
             "edges with a bad weight",
         )
     node_ids, edge_index = raw.node_ids, raw.edge_index
+    features = features or raw.features
     if features is not None:
         notes += features.notes
         node_ids, edge_index, known = _join(raw, features, keep, drop_bad, notes)
@@ -59,8 +59,6 @@ def assemble(raw: RawGraph, features: Features | None, drop_bad: bool = False) -
     edge_index = edge_index if keep.all() else edge_index[:, keep]
     if features is not None:
         x, names = features.x, features.feature_names
-    elif raw.x is not None:
-        x, names = raw.x, raw.feature_names or [f"x{column}" for column in range(raw.x.size(1))]
     else:
         x, names = structural_features(edge_index, len(node_ids)), list(STRUCTURAL_NAMES)
         notes.append(STRUCTURAL_NOTE)
@@ -73,6 +71,8 @@ def assemble(raw: RawGraph, features: Features | None, drop_bad: bool = False) -
         node_ids=user_ids(node_ids),
         feature_names=names,
     )
+    if features is not None and features.table is not None:
+        data.table = features.table
     for name, values in (("edge_weight", weight), ("time", raw.time)):
         if values is not None:
             kept = values if keep.all() else values[keep]
@@ -125,10 +125,19 @@ def _feature_ids(raw: RawGraph, features: Features) -> pa.Array:
     return pa.array(features.rows)
 
 
+def _column_with(value: object, features: Features) -> str:
+    """The column that holds the id, where it is another than the one looked at."""
+    columns = {} if features.table is None else dict(zip(features.table.arrow.column_names, features.table.arrow))
+    for name, column in columns.items():
+        if not pa.types.is_nested(column.type) and str(value) in column.cast(pa.string()).to_pylist():
+            return f" Its column {name!r} has it: if the ids are there, give --id-column {name}."
+    return ""
+
+
 def _no_features(raw: RawGraph, features: Features, node: int) -> str:
     value = raw.node_ids[node].as_py()
     if features.ids is not None:
-        return f"node {value!r} is not in {features.name}."
+        return f"node {value!r} is not in {features.name}.{_column_with(value, features)}"
     one_based = raw.node_ids[0].as_py() == 1 and raw.node_ids[-1].as_py() == features.total
     hint = " The ids seem to start at 1: subtract 1." if one_based else ""
     return (

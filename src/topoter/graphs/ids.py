@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
+from topoter.errors import DataError
 from topoter.graphs.arrow import pa, pc
 
 NodeIds: TypeAlias = "np.ndarray | list[str]"
@@ -62,3 +63,13 @@ def positions(ids: pa.ChunkedArray | pa.Array, among: pa.Array) -> np.ndarray:
     """Where each id stands in `among`, as 64-bit integers; -1 where it does not."""
     found = pc.index_in(ids, value_set=among)
     return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def rows_of_nodes(nodes: Sequence[object] | np.ndarray, node_ids: NodeIds) -> np.ndarray:
+    """The rows of nodes that are asked for by their ids."""
+    asked, known = same_type(arrow_ids(nodes), arrow_ids(node_ids))
+    rows = positions(asked, known)
+    if (rows < 0).any():
+        missing = asked[int((rows < 0).argmax())].as_py()
+        raise DataError(f"Node {missing!r} is not in the graph, whose ids are like {known[0].as_py()!r}.")
+    return rows

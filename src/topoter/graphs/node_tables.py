@@ -17,6 +17,7 @@ from topoter.graphs.headers import NODES, open_table, settle
 from topoter.graphs.ids import NodeIds, arrow_ids, positions, same_type
 from topoter.graphs.tables import Table
 
+ID_NAMES = ("id", "node", "node_id", "nodeid")
 TABLE_FORMATS = (".csv", ".tsv", ".parquet")
 
 
@@ -73,10 +74,21 @@ def read_nodes(table: Table, id_column: str | None) -> tuple[pa.ChunkedArray, di
     repeated[np.unique(codes, return_index=True)[1]] = False
     keep &= table.keep_good(
         repeated & keep,
-        lambda row: f"node id {ids[row].as_py()!r} stands here a second time",
+        lambda row: f"node id {ids[row].as_py()!r} stands here a second time{_hint(arrow, name, id_column)}",
         f"rows of {table.path} with an id seen before",
     )
     return ids, {column: arrow[column] for column in table.names if column != name}, keep
+
+
+def _hint(table: pa.Table, name: str, asked: str | None) -> str:
+    """Which column may hold the ids, if it is not the first and none was named."""
+    if asked is not None or name.lower() in ID_NAMES:
+        return ""
+    for other, column in zip(table.column_names, table.columns):
+        may_be = pa.types.is_integer(column.type) or pa.types.is_string(column.type)
+        if other != name and may_be and not column.null_count and len(column.unique()) == table.num_rows:
+            return f"; if the ids are those in column {other!r}, give --id-column {other}"
+    return ""
 
 
 def write_node_table(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:

@@ -1,10 +1,9 @@
-"""Graphs that are already Python objects: PyG, NetworkX, SciPy, pandas."""
+"""Graphs that are already Python objects: PyG, NetworkX, SciPy, pandas, polars."""
 
 from __future__ import annotations
 
 import copy
 import logging
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,58 +15,69 @@ from topoter.errors import DataError, UsageError
 from topoter.graphs.arrow import pa
 from topoter.graphs.assembly import RawGraph, assemble
 from topoter.graphs.checks import check_graph
+from topoter.graphs.columns import Category, decide
 from topoter.graphs.edge_lists import read_edges
-from topoter.graphs.features import STRUCTURAL_NAMES, STRUCTURAL_NOTE, array_features, structural_features
+from topoter.graphs.features import (
+    STRUCTURAL_NAMES,
+    STRUCTURAL_NOTE,
+    Features,
+    array_features,
+    structural_features,
+    table_features,
+)
+from topoter.graphs.frames import as_arrow, frame_features, in_node_order, is_a, is_frame
 from topoter.graphs.ids import arrow_ids
 from topoter.graphs.matrices import as_matrix
-from topoter.graphs.problems import explained
+from topoter.graphs.preparation import LABEL_NAMES, Preparation, TableOptions
 from topoter.graphs.tables import ArrowTable
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 _logger = logging.getLogger(__name__)
-# Targets, not descriptions: as features they would give the answer away.
-LABEL_NAMES = {"y", "label", "target", "class"}
 
 
-def as_data(graph: Any, x: Any = None) -> Data:
+def as_data(
+    graph: Any, x: Any = None, preparation: Preparation | None = None, options: TableOptions | None = None
+) -> Data:
     """Turn a graph object into PyG's `Data`, checked; the object itself is not changed.
 
-    `graph`: PyG `Data`, a NetworkX graph, a SciPy sparse adjacency matrix, or a pandas DataFrame of edges.
-    `x`: node features [N, C], dense or sparse, rows in node order (for a DataFrame: row i belongs to id i).
+    `graph`: PyG `Data`, a NetworkX graph, a SciPy sparse adjacency matrix, or a DataFrame of edges.
+    `x`: node features. A DataFrame (pandas, polars) is joined by its index, or by a column called id, node or node_id,
+    and made into numbers (see `Preparation`). Arrays [N, C], dense or sparse, have their rows in node order (for a
+    DataFrame of edges: row i belongs to id i) and are taken as they are.
     Without `x`, features of the object itself are used, or, if it has none, log(1 + degree) and a constant.
+    `preparation`: how a model prepares tables, in place of one that is learned here, under `options`.
     """
-    if _is_a(graph, "torch_geometric.data", "Data"):
-        data = _from_pyg(graph, x)
+    features = frame_features(x, preparation, options) if is_frame(x) else None
+    if is_a(graph, "torch_geometric.data", "Data"):
+        data = _from_pyg(graph, x, features, preparation)
     else:
-        raw = _raw_graph(graph)
-        data, notes = assemble(raw, None if x is None else array_features(x, "x"))
+        raw = _raw_graph(graph, preparation if x is None else None)
+        if features is not None and raw.has_node_order:
+            features = in_node_order(features, raw.node_ids)
+        data, notes = assemble(raw, features or (raw.features if x is None else array_features(x, "x")))
         for note in notes:
             _logger.info(note)
     check_graph(data)
     return data
 
 
-def _raw_graph(graph: Any) -> RawGraph:
+def _raw_graph(graph: Any, preparation: Preparation | None) -> RawGraph:
     import scipy.sparse
 
     if scipy.sparse.issparse(graph):
         return from_scipy(graph, "The matrix")
-    if _is_a(graph, "networkx", "Graph"):
-        return from_networkx(graph, "The NetworkX graph")
-    if _is_a(graph, "pandas", "DataFrame"):
-        return _from_pandas(graph)
+    if is_a(graph, "networkx", "Graph"):
+        return from_networkx(graph, "The NetworkX graph", preparation)
+    if is_frame(graph):
+        return read_edges(ArrowTable(path=Path("DataFrame"), table=as_arrow(graph)))
+    many = isinstance(graph, (list, tuple))
+    hint = " Several graphs go with level='graph'." if many else ""
     raise UsageError(
-        "A graph must be PyG's Data, a NetworkX graph, a SciPy sparse matrix or a pandas DataFrame of edges. "
-        f"Got {type(graph).__module__}.{type(graph).__qualname__} instead."
+        "A graph must be PyG's Data, a NetworkX graph, a SciPy sparse matrix or a DataFrame of edges. "
+        f"Got {type(graph).__module__}.{type(graph).__qualname__} instead.{hint}"
     )
-
-
-def _is_a(value: Any, module: str, name: str) -> bool:
-    """isinstance without an import: an object of a library that was never imported cannot exist."""
-    kind = getattr(sys.modules.get(module), name, None)
-    return kind is not None and isinstance(value, kind)
 
 
 def from_scipy(matrix: Any, name: str) -> RawGraph:
@@ -85,7 +95,7 @@ def from_scipy(matrix: Any, name: str) -> RawGraph:
     return RawGraph(name, arrow_ids(np.arange(matrix.shape[0])), edge_index, where, weight)
 
 
-def from_networkx(graph: Any, name: str) -> RawGraph:
+def from_networkx(graph: Any, name: str, preparation: Preparation | None = None) -> RawGraph:
     """A NetworkX graph, in its own order of nodes; undirected edges are given once."""
     nodes = list(graph.nodes)
     number = {node: place for place, node in enumerate(nodes)}
@@ -97,48 +107,55 @@ def from_networkx(graph: Any, name: str) -> RawGraph:
             weight = np.array([values.get("weight", 1.0) for _, _, values in edges], dtype=np.float32)
         except (TypeError, ValueError) as error:
             raise DataError(f"{name}: an edge weight is not a number: {error}.") from None
-    x, feature_names, notes = _node_attributes([graph.nodes[node] for node in nodes], name)
+    features = _node_attributes([graph.nodes[node] for node in nodes], name, preparation)
 
     def where(edge: int) -> str:
         return f"{name}, edge ({nodes[edge_index[0, edge]]!r}, {nodes[edge_index[1, edge]]!r})"
 
     ids = arrow_ids(nodes)
-    return RawGraph(name, ids, edge_index, where, weight, x=x, feature_names=feature_names, notes=notes)
+    return RawGraph(name, ids, edge_index, where, weight, features=features)
 
 
-def _node_attributes(table: list[dict[Any, Any]], name: str) -> tuple[Tensor | None, list[str] | None, list[str]]:
-    """Lists of numbers under `x`, or else every attribute that is a number on every node."""
+def _node_attributes(table: list[dict[Any, Any]], name: str, preparation: Preparation | None) -> Features | None:
+    """Lists of numbers under `x` as they are, or else all attributes but labels, prepared as columns of a table."""
     if table and all(np.ndim(values.get("x", 0)) == 1 for values in table):
         lengths = {len(values["x"]) for values in table}
         if len(lengths) > 1:
             raise DataError(f"{name}: the node attribute 'x' has lists of {min(lengths)} and {max(lengths)} values.")
-        return as_matrix([values["x"] for values in table], f"{name}, attribute 'x'"), None, []
+        return array_features([values["x"] for values in table], f"{name}, attribute 'x'")
     present = list(dict.fromkeys(key for values in table for key in values))
-    used = [
-        key
-        for key in present
-        if str(key).lower() not in LABEL_NAMES
-        and all(isinstance(values.get(key), (int, float, np.number)) for values in table)
-    ]
-    left_out = [str(key) for key in present if key not in used]
-    notes = []
-    if left_out:
-        why = "labels, or not a number on every node"
-        notes.append(f"{name}: node attributes left out ({why}): {', '.join(left_out)}.")
-    if not used:
-        return None, None, notes
-    names = [str(key) for key in used]
-    notes.append(f"{name}: node attributes taken as features: {', '.join(names)}.")
-    values = np.array([[row[key] for key in used] for row in table], dtype=np.float32)
-    return torch.from_numpy(values), names, notes
+    columns, left_out = {}, []
+    for key in present:
+        if str(key).lower() in LABEL_NAMES:
+            left_out.append(f"{key} (a label)")
+            continue
+        try:
+            columns[str(key)] = pa.array([values.get(key) for values in table])
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            left_out.append(f"{key} (values of several types)")
+    kept = {key: column for key, column in columns.items() if preparation or _is_feature(key, column, left_out)}
+    said = [f"{name}: node attributes left out: {', '.join(left_out)}."] if left_out else []
+    if not kept:
+        if said:
+            _logger.info(said[0])
+        return None
+    features = table_features(pa.table(kept), name, preparation=preparation)
+    features.notes = [*said, f"{name}: node attributes taken as features: {', '.join(kept)}.", *features.notes]
+    return features
 
 
-def _from_pandas(frame: Any) -> RawGraph:
-    with explained("The DataFrame has a column of mixed types", (pa.ArrowInvalid, pa.ArrowTypeError)):
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-    if not table.num_rows:
-        raise DataError("The DataFrame is empty: it holds no edges.")
-    return read_edges(ArrowTable(path=Path("DataFrame"), table=table))
+def _is_feature(name: str, column: pa.Array, left_out: list[str]) -> bool:
+    """Whether an attribute can become numbers; a name or a text of every node's own is left out, and said so."""
+    try:
+        found = decide(name, pa.chunked_array([column]), (), False)
+    except DataError:
+        found = None
+    if isinstance(found, Category) and len(found.values) == len(column) - column.null_count > 1:
+        left_out.append(f"{name} (every node has its own)")
+        return False
+    if found is None:
+        left_out.append(f"{name} (neither numbers nor categories)")
+    return found is not None
 
 
 def pyg_edges(data: Data, name: str = "The graph") -> RawGraph:
@@ -165,12 +182,23 @@ def _num_nodes(data: Data) -> int:
     return int(edge_index.max()) + 1 if isinstance(edge_index, Tensor) and edge_index.numel() else 0
 
 
-def _from_pyg(graph: Data, x: Any) -> Data:
+def _from_pyg(graph: Data, x: Any, features: Features | None, preparation: Preparation | None) -> Data:
     data = copy.copy(graph)
     if not isinstance(data.get("edge_index"), Tensor):
         raise DataError("The graph has no edges: data.edge_index is missing.")
-    if x is not None:
-        data.x = as_matrix(x, "x")
+    if features is not None:
+        features = in_node_order(features, pyg_edges(data).node_ids)
+        data.x, data.feature_names = features.x, features.feature_names
+        data.table = features.table
+        for note in features.notes:
+            _logger.info(note)
+    elif x is not None:
+        data.x, data.table = as_matrix(x, "x"), None
+    elif preparation is not None and data.get("table") is not None and data.table.preparation is not preparation:
+        features = table_features(data.table.arrow, "the table", preparation=preparation)
+        data.x, data.feature_names, data.table = features.x, features.feature_names, features.table
+        for note in features.notes:
+            _logger.info(note)
     elif data.get("x") is not None:
         data.x = as_matrix(data.x, "data.x")
     else:

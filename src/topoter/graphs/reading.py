@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from topoter.graphs.checks import check_graph
 from topoter.graphs.edge_lists import open_edges, read_edges
 from topoter.graphs.features import STRUCTURAL_NOTE, read_features
 from topoter.graphs.objects import as_data, from_networkx, from_scipy, pyg_edges
+from topoter.graphs.preparation import Preparation, TableOptions
 from topoter.graphs.problems import existing, explained
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ def read_graph(
     delimiter: str | None = None,
     header: bool | None = None,
     drop_bad: bool = False,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    as_category: Sequence[str] = (),
+    text: str = "refuse",
+    preparation: Preparation | None = None,
 ) -> tuple[Data, list[str]]:
     """Read a graph from a file; returns it and notes on what was assumed, dropped and counted.
 
@@ -42,6 +48,8 @@ def read_graph(
     `features`: a table with ids (`id_column`, or the first column), or `.npy` / `.npz` with rows in node
     order; None gives structural features. The nodes are in the order of the features if those are given, else
     in ascending order of their ids. Edges are kept as given: neither made symmetric nor deduplicated.
+    `columns`, `exclude`, `as_category` and `text` are those of `TableOptions`, for a table of features; `preparation`
+    (a model's `preparation_`) is used in place of one that is learned from the table.
     `delimiter` and `header` (whether the first line names the columns) are those of an edge list in text; None
     finds them out, and a note says what was found. The features' are always found out. `drop_bad` drops bad rows and
     edges, with counts in the notes, instead of stopping at the first.
@@ -50,7 +58,14 @@ def read_graph(
     if id_column is not None and features is None:
         raise UsageError("The id column is one of the features table: give that too (--features, features= in Python).")
     # Features first: what is wrong with the smaller file is said before the larger one is read.
-    table = None if features is None else read_features(Path(features), id_column=id_column, drop_bad=drop_bad)
+    options = TableOptions(columns, tuple(exclude), tuple(as_category), text)
+    table = None
+    if features is not None:
+        table = read_features(
+            Path(features), id_column=id_column, drop_bad=drop_bad, options=options, preparation=preparation
+        )
+    elif options != TableOptions():
+        raise UsageError("Columns are those of the features table: give that too (--features, features= in Python).")
     suffix = path.suffix.lower()
     if suffix == ".pt":
         graph = read_pt(path)
@@ -66,9 +81,9 @@ def read_graph(
     elif suffix in (".graphml", ".gml"):
         raw = _read_networkx(path, suffix)
     else:
-        columns = {"weight_column": weight_column, "time_column": time_column}
-        (edges,) = open_edges(path, **columns, delimiter=delimiter, header=header, drop_bad=drop_bad)
-        raw = read_edges(edges, **columns)
+        named = {"weight_column": weight_column, "time_column": time_column}
+        (edges,) = open_edges(path, **named, delimiter=delimiter, header=header, drop_bad=drop_bad)
+        raw = read_edges(edges, **named)
     data, notes = assemble(raw, table, drop_bad)
     with _naming(path):
         check_graph(data)

@@ -16,7 +16,9 @@ from torch import Tensor
 
 from topoter.errors import DataError, UsageError
 from topoter.graphs.edge_lists import open_edges, read_edges
+from topoter.graphs.frames import as_arrow, is_frame
 from topoter.graphs.ids import NodeIds, positions, same_type, sorted_unique, user_ids
+from topoter.graphs.tables import ArrowTable
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -58,7 +60,7 @@ def aligned(snapshots: Sequence[Any], x: Any = None) -> list[Data]:
     """
     from torch_geometric.data import Data
 
-    edges = [torch.as_tensor(snapshot, dtype=torch.int64) for snapshot in snapshots]
+    edges = [_numbered_edges(snapshot) for snapshot in snapshots]
     if len(edges) < 2:
         raise DataError(f"A temporal graph needs two snapshots at least: there is only {len(edges)}.")
     for place, edge_index in enumerate(edges, 1):
@@ -71,8 +73,22 @@ def aligned(snapshots: Sequence[Any], x: Any = None) -> list[Data]:
         )
     if x is None:
         x = torch.ones(max(int(edge_index.max()) for edge_index in edges) + 1, 1)
-    x = torch.as_tensor(x)
+    x = torch.as_tensor(np.asarray(x) if not isinstance(x, Tensor) else x).to(torch.float32)
     return [Data(x=x, edge_index=edge_index, num_nodes=x.size(0)) for edge_index in edges]
+
+
+def _numbered_edges(snapshot: Any) -> Tensor:
+    """The edges [2, E] of an edge_index, a SciPy matrix or a DataFrame whose ids are the nodes' numbers from 0."""
+    if hasattr(snapshot, "tocoo"):
+        matrix = snapshot.tocoo()
+        return torch.from_numpy(np.stack([matrix.row, matrix.col]).astype(np.int64))
+    if is_frame(snapshot):
+        raw = read_edges(ArrowTable(path=Path("DataFrame"), table=as_arrow(snapshot)))
+        ids = user_ids(raw.node_ids)
+        if not isinstance(ids, np.ndarray) or ids.min() < 0:
+            raise DataError(f"Nodes of snapshots in a DataFrame must be numbers from 0. Got {ids[0]!r}.")
+        return torch.from_numpy(ids[raw.edge_index])
+    return torch.as_tensor(snapshot, dtype=torch.int64)
 
 
 def _from_file(path: Path, time_column: str | None, options: dict[str, Any]) -> tuple[Snapshots, NodeIds]:

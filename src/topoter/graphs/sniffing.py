@@ -42,7 +42,10 @@ def choose_delimiter(path: Path, lines: list[str], asked: str | None) -> str:
     best = max(tried, key=lambda char: agreeing[char])  # the first of equals
     if not agreeing[best]:
         names = ", ".join(name for name, char in DELIMITERS.items() if char in tried) or repr(asked)
-        raise DataError(f"{path}: a single column was found. Delimiters tried: {names}.")
+        raise DataError(
+            f"{path}: a single column was found. Delimiters tried: {names}. A line needs two at least: the ids of an "
+            "edge, or a node's id and what is known of it."
+        )
     return best
 
 

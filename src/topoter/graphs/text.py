@@ -25,6 +25,7 @@ BINARY_KINDS = {
     b"PK\x03\x04": "a zip archive: a .npz, .pt or .xlsx under another name?",
 }
 _SAMPLE = 50  # lines that decide on delimiter and header
+_NAMED = 40  # columns that a note names
 _BLANK_LINES = re.compile(rb"(?:[ \t\r]*\n)*")
 
 
@@ -53,7 +54,8 @@ class TextTable(Table):
         """The same file, its first line taken for a header or not, which its notes tell, with the reason if any."""
         table = replace(self, header=header, sure=True)
         kind = next((name for name, value in DELIMITERS.items() if value == self.delimiter), repr(self.delimiter))
-        found = f"with the header {', '.join(table.names[:6])}" if header else "without a header line"
+        more = f" and {len(table.names) - _NAMED:,} more" if len(table.names) > _NAMED else ""
+        found = f"with the header {', '.join(table.names[:_NAMED])}{more}" if header else "without a header line"
         why = f": {reason}" if reason else ""
         table.notes = [f"{self.path}: {kind} separated, {len(self.first)} columns, {found}{why}."]
         if self.comments:

@@ -49,14 +49,13 @@ class Group:
     def mean(self, metric: str) -> float:
         return statistics.fmean(self.scores[metric])
 
-    def std(self, metric: str) -> float:
-        """Deviation over runs; 0 for a single one."""
+    def std(self, metric: str) -> float | None:
+        """Deviation over runs; a single one has none."""
         values = self.scores[metric]
-        return statistics.stdev(values) if len(values) > 1 else 0.0
+        return statistics.stdev(values) if len(values) > 1 else None
 
     def text(self, metric: str) -> str:
-        several = len(self.scores[metric]) > 1
-        return mean_and_deviation(self.mean(metric), self.std(metric) if several else None)
+        return mean_and_deviation(self.mean(metric), self.std(metric))
 
     def published(self, metric: str) -> Mapping[str, float] | None:
         return published(self.paper, metric)

@@ -90,6 +90,10 @@ class Page:
             script=Markup("\n").join([*map(asset, SCRIPTS), *self.scripts]),
         )  # fmt: skip
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the page in a frame of its own, so that its styles stay there."""
+        return str(part("frame", page=self.render()))
+
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the page; what stood at `path` before stays until the new one is complete."""
         with atomic_write(path) as temporary:

@@ -102,6 +102,10 @@ class Table:
 
         return part("table", table=self, rows=self.cells, numeric=self._numeric(), marks=self._marks())
 
+    def _repr_html_(self) -> str:
+        """In a notebook."""
+        return str(self.__html__())
+
     def markdown(self) -> str:
         """The table as Markdown, with its caption above and its note below; marks are signs."""
         lines = [list(self.columns), ["---"] * len(self.columns)]

@@ -98,13 +98,7 @@ def learn_channel_weights(
     """Weights of the channels, and AUC and AP on hidden edges that were kept out of learning them."""
     generator = torch.Generator().manual_seed(seed)
     visible, connected = hide_edges(adjacency, HIDDEN_SHARE, generator)
-    shown = data.clone()
-    shown.edge_index = visible.edge_index
-    if visible.edge_weight is not None:
-        shown.edge_weight = visible.edge_weight
-    if data.get("feature_names") == STRUCTURAL_NAMES:  # degrees of the whole graph would tell of the hidden edges
-        shown.x = structural_features(visible.edge_index.numpy(), visible.num_nodes)
-    z = torch.from_numpy(model.transform(shown))
+    z = embed_visible(model, data, visible)
     connected = connected[:, torch.randperm(connected.size(1), generator=generator)[:MOST_LEARNED]]
     space = adjacency.pair_space
     count = torch.minimum(torch.tensor([connected.size(1)]), space.num_disconnected)
@@ -114,6 +108,23 @@ def learn_channel_weights(
     checked = HeldOut.of(connected[:, : cut[0]], disconnected[:, : cut[1]])
     learned = HeldOut.of(connected[:, cut[0] :], disconnected[:, cut[1] :])
 
+    decoder = fit_channel_weights(z, learned, seed)
+    return decoder, *auc_and_ap(checked, decoder.logits(decoder.prepare(z), checked.pairs))
+
+
+def embed_visible(model: TopoTER, data: Data, visible: Adjacency) -> Tensor:
+    """Embeddings [N, F] of a graph some of whose edges are hidden."""
+    shown = data.clone()
+    shown.edge_index = visible.edge_index
+    if visible.edge_weight is not None:
+        shown.edge_weight = visible.edge_weight
+    if data.get("feature_names") == STRUCTURAL_NAMES:  # degrees of the whole graph would tell of the hidden edges
+        shown.x = structural_features(visible.edge_index.numpy(), visible.num_nodes)
+    return torch.from_numpy(model.transform(shown))
+
+
+def fit_channel_weights(z: Tensor, learned: HeldOut, seed: int) -> ChannelWeights:
+    """The weight of every channel, by pairs that were edges and pairs that were none."""
     center = z.mean(0)
     scale = float((z - center).square().mean().sqrt()) or 1.0
     h = (z - center) / scale
@@ -121,8 +132,7 @@ def learn_channel_weights(
     regression = LogisticRegression(C=1 / products.shape[1], max_iter=1000, random_state=seed)
     regression.fit(products, learned.label.numpy())
     weight = torch.from_numpy(regression.coef_[0].astype(np.float32))
-    decoder = ChannelWeights(weight, float(regression.intercept_[0]), center, scale)
-    return decoder, *auc_and_ap(checked, decoder.logits(h, checked.pairs))
+    return ChannelWeights(weight, float(regression.intercept_[0]), center, scale)
 
 
 def best_pairs(

@@ -21,6 +21,14 @@ def unit_rows(z: np.ndarray) -> np.ndarray:
     return rows
 
 
+def compact(z: np.ndarray, kept: float = 1 - 1e-6) -> np.ndarray:
+    """Rows [N, F] turned into as few dimensions as hold nearly all of them: lengths and angles stay what they are."""
+    _, values, directions = np.linalg.svd((z.T @ z).astype(np.float64), hermitian=True)
+    count = int(np.searchsorted(np.cumsum(values) / max(values.sum(), 1e-30), kept)) + 1
+    turned: np.ndarray = z @ directions[:count].T.astype(z.dtype)
+    return turned
+
+
 def nearest(z: np.ndarray, count: int, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The `count` most similar other nodes of each node (or of those in `rows`): numbers and cosines, [n, count].
 

@@ -164,13 +164,15 @@ function explorer(holder) {
     const known = new Map();
     const scale = base * view.zoom * density;
     const left = dots.width / 2 - view.x * scale, top = dots.height / 2 - view.y * scale;
-    for (let n = 0; n < count; n++) {
-      const i = order[n], group = groups[i];
+    // Nodes of which nothing is known come first and faint: they are often most, and would hide the others.
+    for (let n = 0; n < 2 * count; n++) {
+      const i = order[n % count], group = groups[i];
+      if (column ? (group === OTHER) !== (n < count) : n >= count) continue;
       const x = Math.round(left + xs[i] * scale), y = Math.round(top + ys[i] * scale);
       if (x < -half || y < -half || x >= dots.width + half || y >= dots.height + half || (hidden.size && hidden.has(group))) continue;
       if (!known.has(group)) {
         const { color, shape } = style(group);
-        known.set(group, { value: packed(color), stamp: stamps[shape], share: focus === null || focus === group ? .85 : .08 });
+        known.set(group, { value: packed(color), stamp: stamps[shape], share: focus === null || focus === group ? (column && group === OTHER ? .4 : .85) : .08 });
       }
       const { value, stamp: { offsets, covered }, share } = known.get(group);
       const redBlue = value & 0xff00ff, green = value & 0xff00, at = (y + room) * wide + x + room;
@@ -230,7 +232,8 @@ function explorer(holder) {
     frame = requestAnimationFrame(() => {
       frame = 0;
       if (!width) return;
-      if (!onlyMarks) { drawDots(); drawn += 1; }
+      const began = performance.now();
+      if (!onlyMarks) { drawDots(); drawn += 1; holder.dataset.milliseconds = (performance.now() - began).toFixed(2); }
       drawMarks();
       onlyMarks = true;
       holder.dataset.drawn = drawn;

@@ -1,0 +1,145 @@
+"""What commands on one's own graph and labels share: their options, and how the files are read and joined."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from topoter.cli.output import note, out, print_json
+from topoter.cli.reading import Reading, is_graph_set, load_graph, load_graph_set
+from topoter.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch_geometric.data import Data
+
+    from topoter.experiments.experiment import Progress
+    from topoter.tasks.own_labels import Labels
+
+LabelsFile = Annotated[
+    Path | None, typer.Option(help="Of your own graph: a table of labels for some nodes, ids in its first column.")
+]
+LabelColumn = Annotated[str | None, typer.Option(help="The column of labels, if the table has several.")]
+
+
+def load_labelled(
+    graph: str,
+    labels: Path,
+    column: str | None,
+    reading: Reading,
+    *,
+    data_root: Path | None = None,
+    quiet: bool = False,
+    seed: int = 0,
+) -> tuple[Data, Labels]:
+    """A graph, and the labels of its nodes; what was noticed is said."""
+    from topoter.tasks.own_labels import read_labels
+
+    data = load_graph(graph, data_root, quiet, seed, reading)
+    found = read_labels(labels, data.node_ids, column, reading.drop_bad)
+    for text in found.notes:
+        note(text, quiet)
+    names = data.get("feature_names") or []
+    given_away = [name for name in names if name.partition("=")[0] == found.column]
+    if given_away:
+        raise DataError(
+            f"The features hold the labels themselves ({given_away[0]!r}): leave them out, --exclude {found.column}."
+        )
+    return data, found
+
+
+def own_parameters(recipe: str | None, epochs: int | None) -> dict[str, Any]:
+    """What is put over the default recipe: a file that `topoter search` printed, and the number of epochs."""
+    from topoter.experiments.recipes import read_recipe
+
+    if recipe is not None and not recipe.endswith(".toml"):
+        raise UsageError(
+            f"Of your own graph a --recipe is a .toml that `topoter search` printed. Got {recipe!r} instead."
+        )
+    parameters = {} if recipe is None else read_recipe(Path(recipe))
+    return parameters if epochs is None else {**parameters, "epochs": epochs}
+
+
+def aligned(path: Path, node_ids: Any) -> np.ndarray:
+    """A user's embeddings in the order of the nodes."""
+    from topoter.graphs import read_embeddings
+    from topoter.graphs.ids import rows_of_nodes
+
+    ids, z = read_embeddings(path)
+    try:
+        return z[rows_of_nodes(node_ids, ids)]
+    except DataError as error:
+        message = str(error).replace("is not in the graph, whose", "of the graph is not there;")
+        raise DataError(f"{path}: {message}") from None
+
+
+def evaluate_own(
+    task: str,
+    graph: str,
+    labels: Path | None,
+    column: str | None,
+    embeddings: Sequence[Path],
+    methods: Sequence[str],
+    seeds: int,
+    parameters: Mapping[str, Any],
+    reading: Reading,
+    *,
+    page: Path | None,
+    data_root: Path | None,
+    quiet: bool,
+    json: bool,
+) -> None:
+    """`topoter evaluate TASK --graph ...`."""
+    from topoter.cli.run_bars import interruptible
+    from topoter.experiments.own_graph import OwnData, evaluate, rows_for, verdict
+    from topoter.graphs.atomic import check_writable
+    from topoter.report.own_graph import own_json, own_table, write_own_page
+
+    rows = rows_for(task, methods)
+    if page is not None:
+        check_writable(page)
+    if (task == "node") != (labels is not None):
+        raise UsageError("--labels FILE goes with the task node, and node needs it.")
+    if embeddings and task != "node":
+        raise UsageError("--embeddings goes with the task node.")
+    many = is_graph_set(graph, data_root)
+    if many != (task == "graph"):
+        raise UsageError(f"The task {task} needs {'a set of graphs: a TU folder' if task == 'graph' else 'one graph'}.")
+    notes: list[str] = []
+    if task == "node":
+        assert labels is not None
+        data, found = load_labelled(graph, labels, column, reading, data_root=data_root, quiet=quiet)
+        own = OwnData(task, data, found, {path.stem: aligned(path, data.node_ids) for path in embeddings})
+        notes = [f"{graph}: {data.num_nodes:,} nodes with {data.num_features:,} features.", *found.notes]
+    elif task == "graph":
+        own = OwnData(task, load_graph_set(graph, data_root, quiet, reading))
+    else:
+        own = OwnData(task, load_graph(graph, data_root, quiet, 0, reading))
+
+    def on_run(method: str, seed: int) -> Progress | None:
+        if seed == 0:
+            note(f"{method}, {seeds} splits ...", quiet)
+        return None
+
+    start = time.perf_counter()
+    with interruptible():
+        scored = evaluate(own, rows, seeds, on_run, parameters)
+    said = verdict(scored)
+    table = own_table(scored, f"{graph}, {seeds} splits")
+    if page is not None:
+        command = shlex.join(["topoter", *sys.argv[1:]])
+        write_own_page(page, table, said, graph=Path(graph).name, seeds=seeds, notes=notes, command=command)
+    if json:
+        print_json(own_json(task, graph, scored, said, time.perf_counter() - start))
+        return
+    out.print(table.rich())
+    for text in said:
+        out.print(text, soft_wrap=True)
+    if page is not None:
+        out.print(str(page), soft_wrap=True)

@@ -1,0 +1,80 @@
+"""pandas and polars tables: as Arrow, and with the ids of the nodes that their rows belong to."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from topoter.errors import DataError
+from topoter.graphs.arrow import pa
+from topoter.graphs.features import Features, table_features
+from topoter.graphs.ids import arrow_ids, positions, same_type
+from topoter.graphs.node_tables import ID_NAMES
+from topoter.graphs.preparation import Preparation, TableOptions
+from topoter.graphs.problems import explained
+
+
+def is_a(value: Any, module: str, name: str) -> bool:
+    """isinstance without an import: an object of a library that was never imported cannot exist."""
+    kind = getattr(sys.modules.get(module), name, None)
+    return kind is not None and isinstance(value, kind)
+
+
+def is_frame(value: Any) -> bool:
+    """Whether it is a DataFrame of pandas or polars."""
+    return is_a(value, "pandas", "DataFrame") or is_a(value, "polars", "DataFrame")
+
+
+def as_arrow(frame: Any) -> pa.Table:
+    """The columns of a DataFrame; the index is no column."""
+    if not len(frame):
+        raise DataError("The DataFrame is empty: it holds no rows.")
+    if is_a(frame, "polars", "DataFrame"):
+        return frame.to_arrow()
+    with explained("The DataFrame has a column of mixed types", (pa.ArrowInvalid, pa.ArrowTypeError)):
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+    return table.rename_columns([str(name) for name in table.column_names])
+
+
+def frame_features(frame: Any, preparation: Preparation | None = None, options: TableOptions | None = None) -> Features:
+    """Features of a DataFrame, with ids by its index, or by a column called id, node or node_id where it has none."""
+    table = as_arrow(frame)
+    rows = np.arange(table.num_rows)
+    indexed = is_a(frame, "pandas", "DataFrame") and not np.array_equal(frame.index, rows)
+    named = next((name for name in table.column_names if name.lower() in ID_NAMES), None)
+    ids: Any = frame.index if indexed else rows
+    where = "index" if indexed else "row numbers"
+    if named is not None and not indexed:
+        where, ids = f"column {named!r}", table[named].to_pylist()
+        table = table.drop_columns([named])
+    if not table.num_columns:
+        raise DataError("The DataFrame of features has no columns but its ids.")
+    found = table_features(table, "x", options, preparation)
+    found.ids = arrow_ids(ids)
+    if len(found.ids.unique()) < len(found.ids):
+        counted = found.ids.value_counts()
+        twice = counted.field("values")[int(np.argmax(counted.field("counts").to_numpy()))].as_py()
+        raise DataError(f"x: node id {twice!r} stands in its {where} more than once.")
+    found.notes.append(f"x: rows belong to nodes by its {where}.")
+    found.name = f"x (ids by its {where})"
+    return found
+
+
+def in_node_order(features: Features, node_ids: pa.Array) -> Features:
+    """The same features, a row for each of these nodes; a node without one is an error, a row without one a note."""
+    theirs, ours = same_type(features.ids, node_ids)
+    rows = positions(ours, theirs)
+    if (rows < 0).any():
+        node, known = ours[int((rows < 0).argmax())].as_py(), theirs[0].as_py()
+        raise DataError(
+            f"{features.name} has no row for node {node!r}, nor for {int((rows < 0).sum()) - 1:,} others. "
+            f"Its ids are like {known!r}: give the table the graph's ids as its index."
+        )
+    if len(rows) < len(theirs):
+        features.notes.append(f"{features.name}: {len(theirs) - len(rows):,} rows belong to no node of the graph.")
+    assert features.table is not None
+    ordered = table_features(features.table.arrow.take(rows), features.name, preparation=features.table.preparation)
+    ordered.notes = features.notes
+    return ordered

@@ -1,0 +1,82 @@
+"""What an evaluation on a user's own graph found, as a table and as a page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from topoter import __version__
+from topoter.experiments.own_graph import OURS, OwnRow, difference
+from topoter.report.page import Page, Section
+from topoter.report.tables import Cell, Mark, Table, many, mean_and_deviation
+from topoter.report.tables import difference as shown_difference
+
+
+def own_table(rows: Sequence[OwnRow], caption: str) -> Table:
+    """A row per method; ours is held against each of the others, split by split."""
+    ours = next((row for row in rows if row.method == OURS), None)
+    metrics = list(next(row for row in reversed(rows)).scores)
+    best = max(row.mean for row in rows)
+    columns = ["method", *(f"{metric} %" for metric in metrics), *(["topoter − it", "p"] if ours else [])]
+    return Table(columns, [_cells(row, ours, metrics, best) for row in rows], caption=caption)
+
+
+def _cells(row: OwnRow, ours: OwnRow | None, metrics: Sequence[str], best: float) -> list[Any]:
+    cells: list[Any] = [row.method]
+    for place, metric in enumerate(metrics):
+        other = OwnRow(row.method, {metric: row.scores[metric]})
+        cells.append(Cell(mean_and_deviation(other.mean, other.std), strong=place == 0 and row.mean == best))
+    if ours is None:
+        return cells
+    if row is ours:
+        return [*cells, None, None]
+    gap = difference(ours, row)
+    mark = Mark.WITHIN if not gap.certain else Mark.BETTER if gap.mean > 0 else Mark.WORSE
+    return [
+        *cells,
+        shown_difference(gap.mean, mark if gap.p is not None else None),
+        None if gap.p is None else f"{gap.p:.2g}",
+    ]
+
+
+def own_json(task: str, graph: str, rows: Sequence[OwnRow], said: Sequence[str], seconds: float) -> dict[str, Any]:
+    """The same for machines."""
+    ours = next((row for row in rows if row.method == OURS), None)
+    listed = []
+    for row in rows:
+        one: dict[str, Any] = {"method": row.method, "mean": row.mean, "std": row.std}
+        one["runs"] = {metric: list(values) for metric, values in row.scores.items()}
+        if ours is not None and row is not ours:
+            gap = difference(ours, row)
+            one["ours_minus_it"] = {"mean": gap.mean, "std": gap.std, "p": gap.p}
+        listed.append(one)
+    metric = next(iter(rows[-1].scores))
+    return {"task": task, "graph": graph, "metric": metric, "rows": listed, "verdict": list(said), "seconds": seconds}
+
+
+def write_own_page(
+    path: str | os.PathLike[str],
+    table: Table,
+    said: Sequence[str],
+    *,
+    graph: str,
+    seeds: int,
+    notes: Sequence[str],
+    command: str,
+) -> None:
+    """One self-contained page."""
+    page = Page(
+        f"Embeddings of {graph}",
+        "How well each predicts what you know",
+        summary=" ".join(said),
+        footer=f"Made by topoter {__version__}. This page is one file and loads nothing.",
+    )
+    intro = (
+        f"Mean and deviation over {many(seeds, 'split')}. Every method sees the same splits; what is chosen is chosen "
+        "on validation labels, and test labels are read once. A p-value is that of the paired t-test over the splits."
+    )
+    page.sections.append(Section("Scores", intro, [table]))
+    page.sections.append(Section("The data", "", list(notes)))
+    page.sections.append(Section("Again", "The command that made this page:", [command]))
+    page.write(path)

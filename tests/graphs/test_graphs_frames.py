@@ -1,0 +1,117 @@
+"""pandas and polars: features joined by index or id column, never by position; nodes by their own ids in and out."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pandas
+import polars
+import pytest
+import scipy.sparse
+import torch
+from torch_geometric.data import Data
+
+from topoter import DataError, TopoTER, UsageError
+from topoter.graphs import TableOptions, as_data
+
+NAMES = [f"u{i}" for i in (7, 3, 5, 1, 4, 9, 2, 6)]
+EDGES = [(NAMES[i], NAMES[(i + step) % 8]) for i in range(8) for step in (1, 2)]
+FRAME = pandas.DataFrame(EDGES, columns=["source", "target"])
+NODES = pandas.DataFrame(
+    {"age": [20.0, 31, np.nan, 47, 52, 60, 18, 33], "team": ["a", "b", "a", "b", "a", "b", "a", "b"]}, index=NAMES
+)
+
+
+def small(**parameters: object) -> TopoTER:
+    return TopoTER(epochs=2, out_channels=4, **parameters)
+
+
+def test_rows_are_joined_by_the_index_whatever_their_order() -> None:
+    in_order, shuffled = as_data(FRAME, NODES), as_data(FRAME, NODES.sample(frac=1, random_state=0))
+    assert in_order.node_ids == NAMES
+    assert in_order.feature_names == ["age", "age is missing", "team=a", "team=b"]
+    by_name = {name: row.tolist() for name, row in zip(shuffled.node_ids, shuffled.x.to_dense())}
+    assert [by_name[name] for name in NAMES] == in_order.x.to_dense().tolist()
+    for edges, graph in ((in_order.edge_index, in_order), (shuffled.edge_index, shuffled)):
+        assert [(graph.node_ids[a], graph.node_ids[b]) for a, b in edges.t().tolist()] == EDGES
+
+
+def test_graphs_that_have_an_order_keep_it() -> None:
+    graph = nx.Graph(EDGES)
+    data = as_data(graph, NODES.sample(frac=1, random_state=1))
+    assert data.node_ids == list(graph.nodes)
+    assert [bool(row[-2]) for row in data.x.to_dense()] == [NODES.team[name] == "a" for name in graph.nodes]
+    number = {name: place for place, name in enumerate(NAMES)}
+    edge_index = torch.tensor([[number[a], number[b]] for a, b in EDGES]).t()
+    for ids in (NAMES, None):
+        pyg = Data(edge_index=edge_index, num_nodes=8, **({} if ids is None else {"node_ids": ids}))
+        frame = NODES if ids else NODES.reset_index(drop=True)
+        assert torch.equal(as_data(pyg, frame[::-1]).x.to_dense(), as_data(FRAME, NODES).x.to_dense())
+
+
+def test_no_row_goes_to_a_node_by_its_position() -> None:
+    matrix = scipy.sparse.csr_matrix(np.ones((8, 8)) - np.eye(8))
+    with pytest.raises(DataError, match=r"has no row for node '0', nor for 7 others\. Its ids are like 'u7'"):
+        as_data(matrix, NODES)
+    with pytest.raises(DataError, match=r"node 'u7' is not in x \(ids by its row numbers\)"):
+        as_data(FRAME, NODES.reset_index(drop=True))
+    twice = NODES.rename(index={"u3": "u7"})
+    with pytest.raises(DataError, match=r"x: node id 'u7' stands in its index more than once"):
+        as_data(FRAME, twice)
+
+
+def test_gapped_numbers_and_columns_of_ids() -> None:
+    edges = pandas.DataFrame({"u": [10, 30, 70], "v": [30, 70, 10]})
+    nodes = pandas.DataFrame({"node": [70, 10, 30], "a": [1.0, -1.0, 0.0], "b": [0.5, -0.5, 0.2]})
+    for table in (nodes, polars.from_pandas(nodes), nodes.set_index("node")):
+        data = as_data(edges, table)
+        assert data.node_ids.tolist() == [70, 10, 30]
+        assert data.x[:, 0].tolist() == [1, -1, 0]
+    data = as_data(polars.from_pandas(edges), polars.from_pandas(nodes))
+    assert data.edge_index.tolist() == [[1, 2, 0], [2, 0, 1]]
+
+
+def test_embeddings_come_back_under_the_ids() -> None:
+    model = small().set_output(transform="pandas").fit(FRAME, x=NODES)
+    z = model.transform(FRAME, x=NODES)
+    assert model.node_ids_ == NAMES
+    assert z.index.tolist() == NAMES
+    some = model.transform(FRAME, x=NODES, nodes=["u9", "u3"])
+    pandas.testing.assert_frame_equal(some, z.loc[["u9", "u3"]])
+    assert model.set_output(transform="polars").transform(FRAME, x=NODES)["id"].to_list() == NAMES
+    with pytest.raises(DataError, match="Node 'u8' is not in the graph, whose ids are like 'u7'"):
+        model.transform(FRAME, x=NODES, nodes=["u8"])
+    with pytest.raises(UsageError, match="nodes= goes with one graph"):
+        small(level="graph").fit([nx.path_graph(4)] * 3).transform([nx.path_graph(4)], nodes=[1])
+
+
+def test_a_saved_model_prepares_new_nodes_as_it_did_its_own(tmp_path) -> None:
+    model = small().fit(FRAME, x=NODES)
+    model.save(tmp_path / "m.topoter")
+    again = TopoTER.load(tmp_path / "m.topoter")
+    assert np.array_equal(again.transform(FRAME, x=NODES), model.transform(FRAME, x=NODES))
+    # One new node, of a team that was never seen: the others' features stay what they were.
+    new = pandas.concat([NODES, pandas.DataFrame({"age": [900.0], "team": ["c"]}, index=["new"])])
+    data = as_data(FRAME, new, again.preparation_)
+    assert torch.equal(data.x.to_dense()[:8], as_data(FRAME, NODES).x.to_dense())
+    assert np.array_equal(again.transform(FRAME, x=new)[:8], model.transform(FRAME, x=NODES))
+
+
+def test_networkx_attributes_are_prepared_by_the_model(tmp_path) -> None:
+    graph = nx.Graph(EDGES)
+    nx.set_node_attributes(graph, NODES.to_dict("index"))
+    model = small().fit(graph)
+    assert list(model.feature_names_in_) == ["age", "age is missing", "team=a", "team=b"]
+    part = graph.subgraph(NAMES[:4]).copy()
+    nx.set_node_attributes(part, "a", "team")
+    z = model.transform(part)
+    assert z.shape == (4, 4)
+
+
+def test_columns_are_chosen_in_python_too() -> None:
+    people = NODES.assign(bio=[f"likes {name} and tea" for name in NAMES], city=pandas.Categorical(list("xyxyxyxy")))
+    data = as_data(FRAME, people, options=TableOptions(exclude=["age"], text="hash"))
+    assert [name for name in data.feature_names if "bio" not in name] == ["team=a", "team=b", "city=x", "city=y"]
+    assert as_data(FRAME, people, options=TableOptions(columns=["city"])).feature_names == ["city=x", "city=y"]
+    model = small().fit(as_data(FRAME, people, options=TableOptions(exclude=["bio", "age"])))
+    assert model.transform(FRAME, x=people).shape == (8, 4), "what the model does not know is not used"
