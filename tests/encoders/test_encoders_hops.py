@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.dense_oracle import dense_adjacency, dense_propagation
 from torch_geometric.data import Data
 
-from tests.dense_oracle import dense_adjacency, dense_propagation
 from topoter import TopoTER
 from topoter.datasets import block_model
 from topoter.encoders import Hops

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from tests.dense_oracle import random_graph
+
 from topoter.datasets import block_model
 from topoter.pretext.hidden_edges import HiddenEdges, area_under_curve
 from topoter.pretext.moments import draw_moments

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-
 from tests.dense_oracle import dense_adjacency, dense_propagation, random_graph
+
 from topoter.kernels.sparse import SparseOperator
 from topoter.structure.features import prepare_features
 from topoter.structure.hops import Preparation, as_dense, leading_directions, propagate

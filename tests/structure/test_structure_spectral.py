@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-
 from tests.dense_oracle import dense_adjacency, random_graph
+
 from topoter.datasets import block_model
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.spectral import coordinates, eigenvectors, regularized

@@ -187,12 +187,12 @@ class Hops(Encoder):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Take the shapes of the saved arrays: they follow from the data."""
-        for name, tensor in state_dict.items():
-            own = name.removeprefix(prefix)
-            if name.startswith(prefix) and own in self._buffers:
-                self._buffers[own] = torch.empty_like(tensor)
-            elif name.startswith(prefix) and own in self._parameters:
-                self._parameters[own] = nn.Parameter(torch.empty_like(tensor))
+        for own in (self._buffers, self._parameters):
+            for name, tensor in own.items():
+                saved = state_dict.get(prefix + name)
+                if saved is not None and tensor is not None and saved.shape != tensor.shape:
+                    empty = torch.empty_like(saved)
+                    setattr(self, name, nn.Parameter(empty) if own is self._parameters else empty)
         super()._load_from_state_dict(state_dict, prefix, *args)
         self.out_channels = self.axes.size(1)
 
