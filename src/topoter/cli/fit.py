@@ -35,7 +35,9 @@ LEAST_LEARNED = 0.01  # of the prior's entropy
 def run(
     graph: Annotated[
         str | None,
-        typer.Argument(help="A dataset name, a file (edge list, parquet, npz, GraphML, pt) or a TU folder."),
+        typer.Argument(
+            help="A dataset name, a file (edge list, parquet, npz, GraphML, pt), a TU folder, an imported graph."
+        ),
     ] = None,
     *,
     out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")] = Path("model.topoter"),

@@ -90,12 +90,16 @@ def load_graph(
     """A user's file if there is one of that name, else a named dataset."""
     from topoter import datasets
     from topoter.graphs import check_graph, read_graph
+    from topoter.graphs.directory import is_graph_directory
 
     reading = reading or Reading()
     path = Path(name_or_path)
-    if path.is_dir():
+    if is_graph_directory(path):
+        reading.refuse(f"{path} is imported already: these go with `topoter import`.")
+    elif path.is_dir():
         raise DataError(
-            f"{path} is a folder, and holds no set of graphs in the TU format (no file like NAME_A.txt). "
+            f"{path} is a folder, and holds neither an imported graph (manifest.json) nor a set of graphs in the TU "
+            "format (a file like NAME_A.txt). "
             "Files of edges, one for each time, go with `topoter fit --snapshots`."
         )
     if path.exists():

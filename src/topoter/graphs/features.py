@@ -163,7 +163,7 @@ def _lists(table: Table, name: str, column: pa.ChunkedArray) -> tuple[np.ndarray
 def _categories(table: Table, name: str, column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
     column = pc.utf8_trim_whitespace(column.cast(pa.string()))
     values = sorted(value for value in pc.unique(column).to_pylist() if value)
-    if len(values) > min(MAX_CATEGORIES, max(_FEW, len(column) // 2)):
+    if len(values) > most_categories(len(column)):
         found = f"{len(values):,} distinct values, such as {values[0][:40]!r}"
         raise DataError(
             f"{table.path}: column {name!r} holds text ({found}): "
@@ -175,6 +175,11 @@ def _categories(table: Table, name: str, column: pa.ChunkedArray) -> tuple[np.nd
     said = f"; {empty:,} rows are blank and get zeros" if empty else ""
     table.notes.append(f"{table.path}: column {name!r} one-hot encoded, {len(values)} categories{said}.")
     return one_hot, [f"{name}={value}" for value in values]
+
+
+def most_categories(rows: int) -> int:
+    """How many distinct words a column may hold to be one-hot encoded."""
+    return min(MAX_CATEGORIES, max(_FEW, rows // 2))
 
 
 def _problem(value: Any) -> str:
