@@ -2,6 +2,7 @@
 
 from topoter.graphs.atomic import atomic_write
 from topoter.graphs.checks import check_graph
+from topoter.graphs.directory import GraphDirectory
 from topoter.graphs.matching import match_features
 from topoter.graphs.objects import as_data
 from topoter.graphs.reading import read_graph
@@ -9,6 +10,7 @@ from topoter.graphs.snapshots import aligned, read_snapshots
 from topoter.graphs.writers import read_embeddings, write_embeddings
 
 __all__ = [
+    "GraphDirectory",
     "aligned",
     "as_data",
     "atomic_write",

@@ -129,6 +129,11 @@ class GraphDirectory:
     def features(self) -> np.ndarray:
         return self._array("features.npy")
 
+    @cached_property
+    def identity(self) -> str:
+        """What tells this graph from another: a digest of what the manifest says, the files' checksums among it."""
+        return sha256_of(self.path / MANIFEST)
+
     def ids(self) -> pa.Array:
         """All ids, in the order of the nodes."""
         return pq.read_table(self.path / "ids.parquet")["id"].combine_chunks()

@@ -16,6 +16,7 @@ from topoter.errors import DataError, UsageError
 from topoter.graphs.arrow import pa
 from topoter.graphs.assembly import RawGraph, assemble
 from topoter.graphs.checks import check_graph
+from topoter.graphs.directory import GraphDirectory
 from topoter.graphs.edge_lists import read_edges
 from topoter.graphs.features import STRUCTURAL_NAMES, STRUCTURAL_NOTE, array_features, structural_features
 from topoter.graphs.ids import arrow_ids
@@ -34,12 +35,15 @@ LABEL_NAMES = {"y", "label", "target", "class"}
 def as_data(graph: Any, x: Any = None) -> Data:
     """Turn a graph object into PyG's `Data`, checked; the object itself is not changed.
 
-    `graph`: PyG `Data`, a NetworkX graph, a SciPy sparse adjacency matrix, or a pandas DataFrame of edges.
+    `graph`: PyG `Data`, a NetworkX graph, a SciPy sparse adjacency matrix, a pandas DataFrame of edges,
+    or a `GraphDirectory`, which is read into memory.
     `x`: node features [N, C], dense or sparse, rows in node order (for a DataFrame: row i belongs to id i).
     Without `x`, features of the object itself are used, or, if it has none, log(1 + degree) and a constant.
     """
     if _is_a(graph, "torch_geometric.data", "Data"):
         data = _from_pyg(graph, x)
+    elif isinstance(graph, GraphDirectory):
+        data = graph.as_data() if x is None else _from_pyg(graph.as_data(), x)
     else:
         raw = _raw_graph(graph)
         data, notes = assemble(raw, None if x is None else array_features(x, "x"))
