@@ -78,7 +78,7 @@ class LargeGraph:
         edges, entries = cut(nodes, self._position, *arrays)
         self._position[nodes] = -1
         weight = None if self.weight is None else torch.from_numpy(np.asarray(self.weight[entries], dtype=np.float32))
-        x = torch.from_numpy(np.asarray(self.features[nodes], dtype=np.float32))
+        x = torch.from_numpy(np.array(self.features[nodes], dtype=np.float32))
         return x, Adjacency(torch.from_numpy(edges), len(nodes), weight)
 
     def release(self) -> None:
