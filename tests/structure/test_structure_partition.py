@@ -21,19 +21,21 @@ def graph() -> LargeGraph:
 
 @pytest.mark.parametrize("way", ["metis", "stream"])
 def test_blocks_are_found(graph: LargeGraph, way: str) -> None:
-    part = partition(graph, PARTS) if way == "metis" else partition(graph, PARTS, memory=1)
+    find = {"metis": partition, "stream": stream}[way]
+    part = find(graph, PARTS)
     assert part.shape == (400,)
     sizes = np.bincount(part, minlength=PARTS)
     assert sizes.min() > 0
     assert sizes.max() <= SLACK * 400 / PARTS + 1
     # Five in a hundred edges lie between blocks; by chance it would be 75.
     assert cut_share(graph, part) < 0.1
-    assert np.array_equal(part, partition(graph, PARTS, memory=None if way == "metis" else 1)), "same seed, same parts"
+    assert np.array_equal(part, find(graph, PARTS)), "same seed, same parts"
 
 
-def test_metis_is_not_used_beyond_its_memory(graph: LargeGraph) -> None:
-    assert np.array_equal(partition(graph, PARTS, memory=1), stream(graph, PARTS))
+def test_metis_is_used_up_to_a_fixed_size(graph: LargeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not np.array_equal(partition(graph, PARTS), stream(graph, PARTS))
+    monkeypatch.setattr("topoter.structure.partition.METIS_ENTRIES", len(graph.indices) - 1)
+    assert np.array_equal(partition(graph, PARTS), stream(graph, PARTS))
 
 
 def test_share_of_edges_between_parts(graph: LargeGraph) -> None:

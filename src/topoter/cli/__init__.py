@@ -29,6 +29,7 @@ COMMANDS = {
     "demo": "Pre-train on Cora or MUTAG without labels, classify, write a report. Offline, a minute.",
     "datasets": "List the datasets: what is known, what is on disk, how to get the rest.",
     "import": "Make a graph directory of tables of edges that may be larger than memory.",
+    "estimate": "Estimate the memory and the time that fit and embed will need.",
     "fit": "Pre-train on a graph, on a set of graphs, or on a graph over time, and save the model.",
     "info": "Tell what a model file or an imported graph holds.",
     "embed": "Embed a graph's nodes, or the graphs of a set, with a saved model.",

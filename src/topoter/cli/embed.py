@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from topoter.cli.output import DataRoot, Device, Json, Quiet, TrustEncoder, note, out, print_json, show_log
+from topoter.cli.output import (
+    DataRoot,
+    Device,
+    Json,
+    Memory,
+    Quiet,
+    TrustEncoder,
+    note,
+    out,
+    print_json,
+    share_bar,
+    show_log,
+)
 from topoter.cli.reading import Reading, is_graph_set, load_graph, load_graph_set, reads_files
 from topoter.errors import UsageError
+
+if TYPE_CHECKING:
+    from topoter.estimator import TopoTER
+    from topoter.graphs import GraphDirectory
 
 
 @reads_files
@@ -21,6 +37,7 @@ def run(
         Path, typer.Option("--out", "-o", help="Where the embeddings go: .parquet, .csv, .npy, .pt or .tsv.")
     ] = Path("embeddings.parquet"),
     reading: Reading,
+    memory: Memory = None,
     layout: Annotated[str, typer.Option(help="In parquet: one `list` column, or `columns` z0, z1, ...")] = "list",
     trust_encoder: TrustEncoder = False,
     device: Device = "cpu",
@@ -29,19 +46,28 @@ def run(
     json: Json = False,
 ) -> None:
     """Embed a graph's nodes, or the graphs of a set, with a saved model."""
+    from topoter.cli.sizing import opened
     from topoter.estimator import TopoTER
     from topoter.graphs import write_embeddings
     from topoter.graphs.writers import check_destination
 
     show_log(quiet)
-    check_destination(out_path, layout)
+    if not out_path.is_dir():  # a folder of parts is replaced by another
+        check_destination(out_path, layout)
     fitted = TopoTER.load(model, device, trust_encoder=trust_encoder)
     many = is_graph_set(graph, data_root)
+    directory = None if many or fitted.level == "graph" else opened(graph)
     if many != (fitted.level == "graph"):
         kinds = ("a set of graphs", "one graph") if many else ("one graph", "a set of graphs")
         raise UsageError(
             f"{graph} is {kinds[0]}, but {model} was fitted on {kinds[1]}: fit a model on {kinds[0]} first."
         )
+    if directory is not None and _is_too_large(fitted, directory, memory, quiet):
+        reading.refuse(f"{graph} is imported already: these go with `topoter import`.")
+        shape = _in_blocks(fitted, directory, out_path, memory, layout, quiet)
+        _tell(out_path, "nodes", shape, quiet, json)
+        return
+    check_destination(out_path, layout)
     if many:
         rows, ids = "graphs", None  # numbered from 0, in the order of the files
         z = fitted.transform(load_graph_set(graph, data_root, quiet, reading=reading))
@@ -50,8 +76,36 @@ def run(
         rows, ids = "nodes", data.get("node_ids")
         z = fitted.transform(data)
     write_embeddings(out_path, z, ids, layout=layout)
+    _tell(out_path, rows, z.shape, quiet, json)
+
+
+def _is_too_large(model: TopoTER, directory: GraphDirectory, memory: str | None, quiet: bool) -> bool:
+    """Whether embedding all at once takes more memory than it may."""
+    from topoter.estimate import embed_memory, size_of
+    from topoter.memory import free_memory, parse_memory, show_memory
+
+    need = embed_memory(size_of(directory, model))
+    limit = free_memory() if memory is None else parse_memory(memory)
+    how = "block by block" if need > limit else "all at once"
+    note(f"{directory.describe()} Embedded {how}: all at once takes about {show_memory(need)}.", quiet)
+    return need > limit
+
+
+def _in_blocks(
+    model: TopoTER, directory: GraphDirectory, out_path: Path, memory: str | None, layout: str, quiet: bool
+) -> tuple[int, int]:
+    from topoter.block_embedding import embed_in_blocks
+    from topoter.estimate import PROCESS
+    from topoter.memory import free_memory, parse_memory
+
+    whole = free_memory() // 2 if memory is None else parse_memory(memory)
+    with share_bar("embedding", quiet) as show:
+        return embed_in_blocks(model, directory, out_path, max(whole - int(PROCESS), whole // 4), layout, show)
+
+
+def _tell(path: Path, rows: str, shape: tuple[int, ...], quiet: bool, json: bool) -> None:
     if json:
-        print_json({"embeddings": str(out_path), rows: z.shape[0], "channels": z.shape[1]})
-    else:
-        note(f"{z.shape[0]:,} {rows}, {z.shape[1]} channels", quiet)
-        out.print(str(out_path), soft_wrap=True)
+        print_json({"embeddings": str(path), rows: shape[0], "channels": shape[1]})
+        return
+    note(f"{shape[0]:,} {rows}, {shape[1]} channels", quiet)
+    out.print(str(path), soft_wrap=True)

@@ -64,6 +64,13 @@ def run(
     lr: Annotated[float | None, typer.Option(help="Learning rate of Adam.")] = None,
     pooling: Annotated[str | None, typer.Option(help="Of a set of graphs: sum, mean or max of the nodes.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Of a set of graphs: how many a step takes.")] = None,
+    batch_nodes: Annotated[
+        int | None, typer.Option(help="Train on parts of the graph of so many nodes (else on all of it).")
+    ] = None,
+    parts: Annotated[str | None, typer.Option(help="How parts are made: clusters, or sampled neighbours.")] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="Memory to use at most, e.g. 4GB: on parts of the graph where all is too much.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted fit.")] = False,
     save_seconds: Annotated[float, typer.Option(help="Keep the state for --resume this often.")] = 5.0,
     seed: Seed = 0,
@@ -83,9 +90,11 @@ def run(
     with atomic_write(out_path) as temporary:  # find out now, not after training, that it cannot be written
         temporary.unlink()
         many = graph is not None and is_graph_set(graph, data_root)
+        if (many or graph is None) and (batch_nodes, parts, memory) != (None, None, None):
+            raise UsageError("--batch-nodes, --parts and --memory go with one graph.")
         if not many and (pooling is not None or batch_size is not None):
             raise UsageError("--pooling and --batch-size go with a set of graphs.")
-        parameters = _parameters(
+        parameters = parameters_of(
             "temporal-links" if graph is None else "graph-classification" if many else "node-classification",
             graph or snapshots or "",
             recipe,
@@ -100,6 +109,8 @@ def run(
             learning_rate=lr,
             pooling=pooling,
             batch_size=batch_size,
+            batch_nodes=batch_nodes,
+            parts=parts,
         )
         model = TopoTER(**parameters, random_state=seed, device=device)
         model.check_parameters()
@@ -109,11 +120,10 @@ def run(
             data, times = load_over_time(snapshots or "", data_root, quiet, reading)
             fit = partial(model.fit_snapshots, times, x=data.x)
         else:
-            data = (
-                load_graph_set(graph, data_root, quiet, reading)
-                if many
-                else load_graph(graph, data_root, quiet, seed, reading)
-            )
+            if many:
+                data = load_graph_set(graph, data_root, quiet, reading)
+            else:
+                data = _one_graph(model, graph, data_root, quiet, seed, reading, memory)
             fit = partial(model.fit, data)
         try:
             with training_progress("pre-training", model.effective_params()["epochs"], quiet) as show:
@@ -126,7 +136,24 @@ def run(
     _tell(model, out_path, len(data) if many else None, quiet, json)
 
 
-def _parameters(experiment: str, graph: str, recipe: str | None, **given: Any) -> dict[str, Any]:
+def _one_graph(
+    model: TopoTER, graph: str, data_root: Path | None, quiet: bool, seed: int, reading: Reading, memory: str | None
+) -> Any:
+    """The graph to train on, and `model` told to take it in parts where it has to."""
+    from topoter.cli.sizing import choose_parts, opened
+
+    directory = opened(graph)
+    if directory is None:
+        data = load_graph(graph, data_root, quiet, seed, reading)
+        choose_parts(model, data, memory, quiet=True)
+        return data
+    reading.refuse(f"{graph} is imported already: these go with `topoter import`.")
+    note(directory.describe(), quiet)
+    choose_parts(model, directory, memory, quiet)
+    return directory
+
+
+def parameters_of(experiment: str, graph: str, recipe: str | None, **given: Any) -> dict[str, Any]:
     """The recipe of the dataset (or the default one), with what the user said put over it."""
     from topoter.datasets import known_as
     from topoter.estimator import TopoTER

@@ -8,30 +8,23 @@ import numpy as np
 
 from topoter.errors import UsageError
 from topoter.kernels.subgraphs import stream_partition
-from topoter.memory import free_memory
 from topoter.structure.large_graph import LargeGraph
 
 _logger = logging.getLogger("topoter")
 
-METIS_BYTES_PER_ENTRY = 60  # entries are both directions of all edges; measured, see docs/scale.md
+# METIS takes about 65 bytes for each entry of the lists, so here up to 1 GB. A fixed size, not what happens to be free:
+# the same graph and seed must give the same parts everywhere, or a training could not be resumed.
+METIS_ENTRIES = 16_000_000
 PASSES = 10  # of the streaming partition; more change little
 SLACK = 1.05  # how much larger than the mean a part may grow
 
 
-def partition(graph: LargeGraph, parts: int, seed: int = 0, memory: int | None = None) -> np.ndarray:
-    """The part of each node, int32 [N], all parts about as large.
-
-    Args:
-        memory: bytes that may be used; METIS needs several times the graph. None: half of what is free.
-    """
+def partition(graph: LargeGraph, parts: int, seed: int = 0) -> np.ndarray:
+    """The part of each node, int32 [N], all parts about as large."""
     if parts <= 1:
         return np.zeros(graph.num_nodes, dtype=np.int32)
-    need = METIS_BYTES_PER_ENTRY * len(graph.indices)
-    if need <= (memory or free_memory() // 2):
-        found = _metis(graph, parts, seed)
-        if found is not None:
-            return found
-    return stream(graph, parts)
+    found = _metis(graph, parts, seed) if len(graph.indices) <= METIS_ENTRIES else None
+    return stream(graph, parts) if found is None else found
 
 
 def stream(graph: LargeGraph, parts: int, passes: int = PASSES) -> np.ndarray:

@@ -42,21 +42,17 @@ class SubgraphBatches(ABC):
         generator: torch.Generator,
         device: torch.device | str = "cpu",
         prepare: Callable[[torch.Tensor], Features] = prepare_features,
-        memory: int | None = None,
     ) -> None:
         self.graph, self.batch_nodes, self.generator, self.device = graph, batch_nodes, generator, device
-        self.prepare, self.memory = prepare, memory
+        self.prepare = prepare
         self.kept_edges = 0  # in the parts of the last epoch, as often as they were there
         self._told = False
 
     def __iter__(self) -> Iterator[Batch]:
         self.kept_edges, parts, nodes = 0, 0, 0
         for x, adjacency in read_ahead(self.draw(), self._make):
-            self.kept_edges, parts, nodes = (
-                self.kept_edges + adjacency.num_edges,
-                parts + 1,
-                nodes + adjacency.num_nodes,
-            )
+            self.kept_edges += adjacency.num_edges
+            parts, nodes = parts + 1, nodes + adjacency.num_nodes
             if adjacency.num_edges:
                 yield x, adjacency
             self.graph.release()
@@ -93,7 +89,7 @@ class ClusterBatches(SubgraphBatches):
         self.steps = max(1, round(self.graph.num_nodes / self.batch_nodes))
         clusters = 1 if self.steps == 1 else CLUSTERS_JOINED * self.steps
         seed = self.generator.initial_seed()
-        part = partition(self.graph, clusters, seed, self.memory)
+        part = partition(self.graph, clusters, seed)
         self.between = cut_share(self.graph, part)
         order = np.argsort(part, kind="stable")
         found = np.split(order, np.cumsum(np.bincount(part, minlength=clusters))[:-1])
