@@ -20,7 +20,7 @@ PROCESS = 600e6  # bytes: Python with torch and the compiled kernels
 METIS = 65  # bytes per entry of the lists of neighbours
 SAFETY = 1.25  # on all that grows with the graph
 LEAST_BATCH = 1000  # nodes: smaller parts hold too few pairs to learn from
-SAMPLE = 20_000  # nodes of the block model that time is measured on
+SAMPLE = 50_000  # edges of the block model that time is measured on
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ def measured_seconds(model: TopoTER, size: Size) -> tuple[float, float]:
     """Seconds of an epoch and of embedding all nodes, from a block model scaled up by its edges."""
     from topoter.datasets import block_model
 
-    nodes = max(100, min(SAMPLE, size.nodes))
-    degree = min(max(size.mean_degree, 1.0), nodes / 10)
+    degree = min(max(size.mean_degree, 1.0), 50.0)
+    nodes = int(min(2 * SAMPLE / degree, max(size.nodes, 10 * degree, 100)))
     sample = block_model(nodes, 2, degree, max(2, size.features), 0)
     once = TopoTER(**{**model.get_params(), "batch_nodes": None, "epochs": 1, "random_state": 0})
     once.fit(sample)  # compiles and warms up

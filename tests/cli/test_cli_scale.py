@@ -73,3 +73,14 @@ def test_a_graph_that_does_not_fit_says_so_at_once(tmp_path: Path, graph: Path) 
     assert "does not fit" in told.stdout
     both = fails(2, "fit", graph, "-q", "--memory", "4GB", "--batch-nodes", 5000, "-o", tmp_path / "model.topoter")
     assert "give one of them" in both
+
+
+def test_new_nodes_within_a_graph(tmp_path: Path, graph: Path) -> None:
+    TopoTER(out_channels=4, epochs=1).fit(GraphDirectory.open(graph)).save(tmp_path / "model.topoter")
+    (tmp_path / "new.csv").write_text("source,target\n99999,0\n99999,7\n")
+    (tmp_path / "x.csv").write_text("id,x0,x1,x2,x3,x4,x5,x6,x7\n99999,1,2,3,4,5,6,7,8\n")
+    options = ("--within", graph, "--features", "x.csv", "-o", "z.csv")
+    answer = topoter("embed", "model.topoter", "new.csv", *options, cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert "1 new nodes; " in answer.stderr
+    assert (tmp_path / "z.csv").read_text().splitlines()[1].startswith("99999,")

@@ -37,6 +37,9 @@ def run(
         Path, typer.Option("--out", "-o", help="Where the embeddings go: .parquet, .csv, .npy, .pt or .tsv.")
     ] = Path("embeddings.parquet"),
     reading: Reading,
+    within: Annotated[
+        Path | None, typer.Option(help="GRAPH holds new nodes of this imported graph: embed only those.")
+    ] = None,
     memory: Memory = None,
     layout: Annotated[str, typer.Option(help="In parquet: one `list` column, or `columns` z0, z1, ...")] = "list",
     trust_encoder: TrustEncoder = False,
@@ -56,6 +59,10 @@ def run(
         check_destination(out_path, layout)
     fitted = TopoTER.load(model, device, trust_encoder=trust_encoder)
     many = is_graph_set(graph, data_root)
+    if within is not None:
+        check_destination(out_path, layout)
+        _new_nodes(fitted, Path(graph), within, out_path, layout, reading, quiet, json)
+        return
     directory = None if many or fitted.level == "graph" else opened(graph)
     if many != (fitted.level == "graph"):
         kinds = ("a set of graphs", "one graph") if many else ("one graph", "a set of graphs")
@@ -77,6 +84,26 @@ def run(
         z = fitted.transform(data)
     write_embeddings(out_path, z, ids, layout=layout)
     _tell(out_path, rows, z.shape, quiet, json)
+
+
+def _new_nodes(
+    model: TopoTER, edges: Path, within: Path, out_path: Path, layout: str, reading: Reading, quiet: bool, json: bool
+) -> None:
+    from topoter.graphs import GraphDirectory, write_embeddings
+    from topoter.graphs.new_nodes import read_new_nodes
+    from topoter.new_node_embedding import embed_new_nodes
+
+    if model.level == "graph":
+        raise UsageError("--within goes with a model that was fitted on one graph.")
+    options = reading.given()
+    directory = GraphDirectory.open(within, verify=False)  # what is read of it is little: no checksum of the whole
+    new = read_new_nodes(edges, directory, options.pop("features", None), options.pop("id_column", None), **options)
+    for text in new.notes:
+        note(text, quiet)
+    z, read = embed_new_nodes(model, directory, new)
+    note(f"{len(z):,} new nodes; {read:,} of the {directory.num_nodes:,} nodes of {within} were needed.", quiet)
+    write_embeddings(out_path, z, new.ids, layout=layout)
+    _tell(out_path, "nodes", z.shape, quiet, json)
 
 
 def _is_too_large(model: TopoTER, directory: GraphDirectory, memory: str | None, quiet: bool) -> bool:

@@ -26,7 +26,7 @@ import torch
 
 from topoter.errors import DataError
 from topoter.graphs.arrow import pa, pq
-from topoter.graphs.ids import user_ids
+from topoter.graphs.ids import positions, same_type, user_ids
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -137,6 +137,17 @@ class GraphDirectory:
     def ids(self) -> pa.Array:
         """All ids, in the order of the nodes."""
         return pq.read_table(self.path / "ids.parquet")["id"].combine_chunks()
+
+    def find(self, ids: pa.Array) -> np.ndarray:
+        """The numbers of the nodes with these ids, -1 for one that there is not; all ids stream past once."""
+        found = np.full(len(ids), -1, dtype=np.int64)
+        start = 0
+        for batch in pq.ParquetFile(self.path / "ids.parquet").iter_batches(columns=["id"]):
+            wanted, stored = same_type(ids, batch.column(0))
+            place = positions(wanted, stored)
+            found[place >= 0] = start + place[place >= 0]
+            start += batch.num_rows
+        return found
 
     def as_data(self) -> Data:
         """The whole graph in memory, as PyG's `Data`."""

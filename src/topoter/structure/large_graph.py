@@ -81,6 +81,13 @@ class LargeGraph:
         x = torch.from_numpy(np.array(self.features[nodes], dtype=np.float32))
         return x, Adjacency(torch.from_numpy(edges), len(nodes), weight)
 
+    def degrees(self, nodes: np.ndarray) -> np.ndarray:
+        """The sum of the weights of each node's edges; without weights, how many they are."""
+        if self.weight is None:
+            return self.indptr[nodes + 1] - self.indptr[nodes]
+        entries, row = neighbours_of(nodes, np.asarray(self.indptr))
+        return np.bincount(row, weights=self.weight[entries], minlength=len(nodes))
+
     def release(self) -> None:
         """Let go of what was mapped so far: the system keeps the pages as long as nothing else needs the room."""
         for array in (self.indptr, self.indices, self.features, self.weight):
