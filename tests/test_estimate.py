@@ -17,15 +17,15 @@ from topoter.memory import free_memory, parse_memory, show_memory
 LARGE = Size(nodes=10_000_000, edges=100_000_000, features=64, channels=64)
 # Peak memory of a training on a whole graph, as the system counts it.
 MEASURED = """
-import json, resource, warnings
+import json, warnings
 warnings.simplefilter("ignore")
 from topoter import TopoTER
 from topoter.datasets import block_model
-from topoter.estimate import embed_memory, fit_memory, size_of
+from topoter.estimate import fit_memory, size_of
+from topoter.experiments.runs import peak_mb
 data = block_model(60_000, 4, 12.0, 32, 0)
 model = TopoTER(out_channels=64, epochs=2).fit(data)
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps([fit_memory(size_of(data, model)), peak]))
+print(json.dumps([fit_memory(size_of(data, model)), peak_mb() * 2**20]))
 """
 
 

@@ -45,6 +45,7 @@ from topoter.training.batches import (
 from topoter.training.batches.subgraphs import SubgraphBatches
 from topoter.training.building import build_model
 from topoter.training.checkpoint import fingerprint, load_checkpoint, load_weights, save_checkpoint
+from topoter.training.distributed import current_group
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -206,6 +207,11 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         """A new training state, and the batches (x, graph) to train on."""
         parameters = self.effective_params()
         self._check(parameters)
+        group = current_group()
+        if group.size > 1 and (self.batch_nodes is None or self.level != "node"):
+            raise UsageError(
+                "Several processes train on parts of one graph: give batch_nodes (--batch-nodes, --memory)."
+            )
         self.random_state_ = self._seed()
         generator = torch.Generator().manual_seed(self.random_state_)
         device = usable_device(self.device)
@@ -220,7 +226,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             batch = graphs.example(batch_size, device)
             whole = graphs.adjacency
         elif self.batch_nodes is not None:
-            parts = self._parts(data, generator, device)
+            parts = self._parts(data, device)
             batches, batch, whole = parts, parts.example(), parts.graph
         else:
             assert not isinstance(data, GraphDirectory)
@@ -229,11 +235,16 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             batches, whole = [batch], batch[1]
         self.num_nodes_, self.num_edges_ = whole.num_nodes, whole.num_edges
         model = build_model(parameters, self.n_features_in_, generator, batch).to(device)
-        state = TrainingState.start(model, _settings(parameters), {"generator": generator})
+        streams = {"generator": generator}
+        if self.batch_nodes is not None and not isinstance(data, list):
+            streams["parts"] = parts.generator
+        if group.rank > 0:  # the same start in all processes, but each draws its own transformations
+            generator.manual_seed(self.random_state_ + (group.rank << 32))
+        state = TrainingState.start(model, _settings(parameters), streams)
         state.fingerprint = self.fingerprint(data)
         return state, batches
 
-    def _parts(self, data: Data | GraphDirectory, generator: torch.Generator, device: torch.device) -> SubgraphBatches:
+    def _parts(self, data: Data | GraphDirectory, device: torch.device) -> SubgraphBatches:
         """The batches of a training on parts of a graph."""
         if isinstance(data, GraphDirectory):
             graph, self.cleaning_ = LargeGraph.from_directory(data), Cleaning(0, 0, 0)
@@ -244,7 +255,8 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         dense = parameters["encoder"] not in ENCODERS
         prepare = partial(prepare_features, scaling=parameters["feature_scaling"], device=device, dense=dense)
         batch_nodes = whole_number("batch_nodes", self.batch_nodes, 2)
-        return SUBGRAPHS[self.parts](graph, batch_nodes, generator, device, prepare)
+        order = torch.Generator().manual_seed(self.random_state_)  # the same in all processes
+        return SUBGRAPHS[self.parts](graph, batch_nodes, order, device, prepare)
 
     def _train(self, state: TrainingState, batches: Iterable[Any], callbacks: Any) -> TopoTER:
         _note(self.cleaning_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -83,12 +84,18 @@ def run(
     from topoter.estimator import TopoTER
     from topoter.graphs import atomic_write
     from topoter.training import Checkpoint, Interrupted, StopOnSignal
+    from topoter.training.distributed import process_group, restarted
 
-    show_log(quiet)
     if (graph is None) == (snapshots is None):
         raise UsageError("Give one graph to fit on: a GRAPH, or --snapshots with one over time.")
-    with atomic_write(out_path) as temporary:  # find out now, not after training, that it cannot be written
-        temporary.unlink()
+    with ExitStack() as stack:
+        group = stack.enter_context(process_group(device))
+        quiet = quiet or not group.writes
+        show_log(quiet)
+        temporary: Path | None = None
+        if group.writes:  # find out now, not after training, that it cannot be written
+            temporary = stack.enter_context(atomic_write(out_path))
+            temporary.unlink()
         many = graph is not None and is_graph_set(graph, data_root)
         if (many or graph is None) and (batch_nodes, parts, memory) != (None, None, None):
             raise UsageError("--batch-nodes, --parts and --memory go with one graph.")
@@ -114,7 +121,8 @@ def run(
         )
         model = TopoTER(**parameters, random_state=seed, device=device)
         model.check_parameters()
-        saved = Checkpoint(out_path.with_name(f"{out_path.name}.resume"), save_seconds, resume)
+        state_path = out_path.with_name(f"{out_path.name}.resume")
+        saved = Checkpoint(state_path, save_seconds, resume or (restarted() and state_path.is_file()))
         data: Any
         if graph is None:
             data, times = load_over_time(snapshots or "", data_root, quiet, reading)
@@ -131,6 +139,8 @@ def run(
         except Interrupted as error:
             hint = f"Nothing is lost: run the same command with --resume to go on ({saved.path})."
             raise Interrupted(f"{error} {hint}") from None
+        if temporary is None:
+            return
         model.save(temporary)
     saved.remove()
     _tell(model, out_path, len(data) if many else None, quiet, json)

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from topoter.errors import TopoterError, UsageError
 from topoter.structure.features import Features, prepare_features
 from topoter.structure.graph_sets import Batch
 from topoter.structure.large_graph import LargeGraph
 from topoter.structure.partition import cut_share, partition
 from topoter.training.batches.read_ahead import read_ahead
+from topoter.training.distributed import current_group
 
 _logger = logging.getLogger("topoter")
 
@@ -31,7 +33,7 @@ class SubgraphBatches(ABC):
 
     Args:
         graph: in memory or on disk.
-        batch_nodes: how many nodes a part has, about.
+        batch_nodes: how many nodes a step takes, about: a part, or with several processes a part for each.
         prepare: from features as they are stored to those the encoder takes.
     """
 
@@ -44,7 +46,7 @@ class SubgraphBatches(ABC):
         prepare: Callable[[torch.Tensor], Features] = prepare_features,
     ) -> None:
         self.graph, self.batch_nodes, self.generator, self.device = graph, batch_nodes, generator, device
-        self.prepare = prepare
+        self.prepare, self.group = prepare, current_group()
         self.kept_edges = 0  # in the parts of the last epoch, as often as they were there
         self._told = False
 
@@ -55,9 +57,12 @@ class SubgraphBatches(ABC):
             parts, nodes = parts + 1, nodes + adjacency.num_nodes
             if adjacency.num_edges:
                 yield x, adjacency
+            elif self.group.size > 1:  # the other processes would wait for this step
+                raise TopoterError("A part without edges: several processes need larger parts (--batch-nodes).")
             self.graph.release()
         if not self._told:
             self._told = True
+            self.kept_edges = round(self.group.total(self.kept_edges)[0])
             _logger.info("%d parts per epoch, %s nodes each; %s", parts, f"{nodes // max(parts, 1):,}", self.cut_off())
 
     def example(self) -> Batch:
@@ -70,7 +75,7 @@ class SubgraphBatches(ABC):
 
     @abstractmethod
     def draw(self) -> Iterator[np.ndarray]:
-        """The nodes of each part of an epoch, ascending."""
+        """The nodes of each part of an epoch, ascending; of several processes, those of this one's parts."""
 
     @abstractmethod
     def cut_off(self) -> str:
@@ -87,7 +92,8 @@ class ClusterBatches(SubgraphBatches):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.steps = max(1, round(self.graph.num_nodes / self.batch_nodes))
-        clusters = 1 if self.steps == 1 else CLUSTERS_JOINED * self.steps
+        size = self.group.size  # a step's clusters are shared among the processes, as many for each
+        clusters = size if self.steps == 1 else size * -(-CLUSTERS_JOINED // size) * self.steps
         seed = self.generator.initial_seed()
         part = partition(self.graph, clusters, seed)
         self.between = cut_share(self.graph, part)
@@ -99,7 +105,10 @@ class ClusterBatches(SubgraphBatches):
     def draw(self) -> Iterator[np.ndarray]:
         order = torch.randperm(len(self.clusters), generator=self.generator).tolist()
         for joined in np.array_split(order, min(self.steps, len(order))):
-            yield np.sort(np.concatenate([self.clusters[number] for number in joined]))
+            mine = joined[self.group.rank :: self.group.size]
+            if not len(mine):
+                raise UsageError(f"The graph is too small to be shared among {self.group.size} processes.")
+            yield np.sort(np.concatenate([self.clusters[number] for number in mine]))
 
     def cut_off(self) -> str:
         share = 1 - self.kept_edges / max(self.graph.num_edges, 1)
@@ -113,9 +122,10 @@ class NeighbourBatches(SubgraphBatches):
         graph = self.graph
         seeds = max(1, self.batch_nodes // sum(FANOUT**hop for hop in range(HOPS + 1)))
         order = torch.randperm(graph.num_nodes, generator=self.generator).numpy()
-        random = np.random.default_rng(int(torch.randint(1 << 62, (), generator=self.generator)))
-        for start in range(0, graph.num_nodes, seeds):
-            found = frontier = order[start : start + seeds]
+        drawn = int(torch.randint(1 << 62, (), generator=self.generator))
+        random = np.random.default_rng([drawn, self.group.rank])
+        for chunk in np.array_split(order, -(-graph.num_nodes // max(seeds, self.group.size))):
+            found = frontier = chunk[self.group.rank :: self.group.size]
             for _ in range(HOPS):
                 frontier = _some_neighbours(graph, frontier, random)
                 found = np.concatenate([found, frontier])
