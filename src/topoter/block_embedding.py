@@ -2,7 +2,7 @@
 
 Dense stages go through the rows, propagation through the columns: a few columns of all nodes at a time are in memory,
 and the lists of neighbours stream past them. What is finished is a file, so that a run that was stopped goes on with
-the block it was at.
+the block it was at. Several processes (see `training.distributed`) share the blocks, on one file system.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from topoter.kernels.neighbour_sums import propagate_rows, propagate_rows_plain
 from topoter.memory import show_memory
 from topoter.structure.features import FEATURE_SCALINGS
 from topoter.structure.large_graph import LargeGraph
+from topoter.training.distributed import Group, current_group
 
 _logger = logging.getLogger("topoter")
 
@@ -78,7 +79,8 @@ def embed_in_blocks(
         assert isinstance(last, Dense)
         work.report = _share_of(report, len(plan) - 1, len(plan))
         shape = _write(work, last, out.resolve(), layout)
-    shutil.rmtree(work.folder)
+    if work.group.writes:
+        shutil.rmtree(work.folder)
     return shape
 
 
@@ -93,6 +95,7 @@ class _Work:
     columns: int  # of a block
     rows: int
     scale: np.ndarray  # D^-1/2
+    group: Group
     current: int = -1
     report: Callable[[str, float], None] = lambda text, share: None
 
@@ -109,8 +112,11 @@ class _Work:
             )
         rows = int(min(_MOST_ROWS, max(1, 0.1 * memory // (16 * widest))))
         folder = out.with_name(f".{out.name}.blocks")
-        columns = min(columns, widest)
-        _keep_or_clear(folder, model, directory, f"{columns} {rows} {len(plan)} {out.suffix}")
+        group = current_group()
+        columns = min(columns, -(-widest // group.size))  # a block for each process at least
+        if group.writes:
+            _keep_or_clear(folder, model, directory, f"{columns} {rows} {len(plan)} {out.suffix}")
+        group.wait()
         scaling = FEATURE_SCALINGS[model.effective_params()["feature_scaling"]]
         known = getattr(model, "feature_names_in_", None)
         select = column_map(directory.manifest.feature_names, known, model.n_features_in_)
@@ -119,7 +125,8 @@ class _Work:
             return scaling(x if select is None else x @ select)
 
         done = [int(stage.name.removeprefix("stage-")) for stage in folder.glob("stage-*")]
-        return cls(graph, directory, features, folder, columns, rows, _scale(graph), max(done, default=-1))
+        group.wait()  # all have looked before the first one changes anything
+        return cls(graph, directory, features, folder, columns, rows, _scale(graph), group, max(done, default=-1))
 
     def run(self, number: int, stage: Stage) -> None:
         """Do a stage, unless it is done, and forget the one before."""
@@ -129,12 +136,15 @@ class _Work:
         made.mkdir(exist_ok=True)
         if isinstance(stage, Propagate):
             self._propagate(stage, made)
-        else:
+        elif self.group.writes:  # little work beside propagation, and all of it on the disk
             self._dense(stage, made)
-        made.rename(self.folder / f"stage-{number}")
-        if self.current >= 0:
-            shutil.rmtree(self.folder / f"stage-{self.current}")
+        self.group.wait()
+        if self.group.writes:
+            made.rename(self.folder / f"stage-{number}")
+            if self.current >= 0:
+                shutil.rmtree(self.folder / f"stage-{self.current}")
         self.current = number
+        self.group.wait()
 
     def blocks(self) -> list[Path]:
         """The blocks of columns of the last stage, in order."""
@@ -169,7 +179,7 @@ class _Work:
 
     def _propagate(self, stage: Propagate, folder: Path) -> None:
         """Each block of columns over all edges; a block that is done is a file."""
-        blocks = self.blocks()
+        blocks = self.blocks()[self.group.rank :: self.group.size]
         for number, block in enumerate(blocks):
             target = folder / block.name
             if target.exists():
@@ -206,7 +216,7 @@ def _write(work: _Work, last: Dense, out: Path, layout: str) -> tuple[int, int]:
     for number, batch in enumerate(pq.ParquetFile(work.directory.path / "ids.parquet").iter_batches(work.rows)):
         stop = start + batch.num_rows
         file = parts / f"part-{number:06}{out.suffix.lower()}"
-        if not file.exists():
+        if number % work.group.size == work.group.rank and not file.exists():
             z = last.apply(*work.read(start, stop)).numpy()
             with atomic_write(file) as temporary:
                 if out.suffix.lower() == ".npy":
@@ -216,6 +226,9 @@ def _write(work: _Work, last: Dense, out: Path, layout: str) -> tuple[int, int]:
             work.graph.release()
             work.report("writing", stop / work.graph.num_nodes)
         start = stop
+    work.group.wait()
+    if not work.group.writes:
+        return start, width
     if out.suffix.lower() == ".npy":
         _join(work, parts, out, width)
     else:

@@ -18,6 +18,7 @@ from own_graphs import imported
 
 from topoter import TopoTER
 from topoter.datasets import block_model
+from topoter.graphs import GraphDirectory, read_embeddings
 
 EPOCHS = 12
 OPTIONS = ("--batch-nodes", 500, "--channels", 16, "--epochs", EPOCHS, "--patience", 50, "--save-seconds", 0)
@@ -69,6 +70,22 @@ def test_two_processes_learn_as_one_does(graph: Path, two: Path, tmp_path: Path)
     ours, theirs = np.array(losses(two)), np.array(losses(tmp_path / "model.topoter"))
     assert np.abs(ours / theirs - 1).max() < 0.02
     assert ours[-1] < ours[0]
+
+
+def test_two_processes_share_the_blocks_of_an_embedding(graph: Path, two: Path, tmp_path: Path) -> None:
+    answer = subprocess.run(
+        command(2, "embed", two, graph, "-o", "z.parquet", "--memory", "1GB"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout == "z.parquet\n"
+    expected = TopoTER.load(two).transform(GraphDirectory.open(graph))
+    assert np.allclose(read_embeddings(tmp_path / "z.parquet")[1], expected, atol=1e-5)
+    assert [path.name for path in tmp_path.iterdir()] == ["z.parquet"]
 
 
 def workers_of(process: int) -> list[int]:

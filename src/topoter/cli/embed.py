@@ -53,37 +53,43 @@ def run(
     from topoter.estimator import TopoTER
     from topoter.graphs import write_embeddings
     from topoter.graphs.writers import check_destination
+    from topoter.training.distributed import process_group
 
-    show_log(quiet)
-    if not out_path.is_dir():  # a folder of parts is replaced by another
+    with process_group(device) as group:
+        quiet = quiet or not group.writes
+        show_log(quiet)
+        if not out_path.is_dir():  # a folder of parts is replaced by another
+            check_destination(out_path, layout)
+        fitted = TopoTER.load(model, device, trust_encoder=trust_encoder)
+        many = is_graph_set(graph, data_root)
+        if within is not None:
+            check_destination(out_path, layout)
+            _new_nodes(fitted, Path(graph), within, out_path, layout, reading, quiet, json)
+            return
+        directory = None if many or fitted.level == "graph" else opened(graph)
+        if many != (fitted.level == "graph"):
+            kinds = ("a set of graphs", "one graph") if many else ("one graph", "a set of graphs")
+            raise UsageError(
+                f"{graph} is {kinds[0]}, but {model} was fitted on {kinds[1]}: fit a model on {kinds[0]} first."
+            )
+        if group.size > 1 and directory is None:
+            raise UsageError("Several processes share the blocks of an imported graph: give one (topoter import).")
+        if directory is not None and (_is_too_large(fitted, directory, memory, quiet) or group.size > 1):
+            reading.refuse(f"{graph} is imported already: these go with `topoter import`.")
+            shape = _in_blocks(fitted, directory, out_path, memory, layout, quiet)
+            if group.writes:
+                _tell(out_path, "nodes", shape, quiet, json)
+            return
         check_destination(out_path, layout)
-    fitted = TopoTER.load(model, device, trust_encoder=trust_encoder)
-    many = is_graph_set(graph, data_root)
-    if within is not None:
-        check_destination(out_path, layout)
-        _new_nodes(fitted, Path(graph), within, out_path, layout, reading, quiet, json)
-        return
-    directory = None if many or fitted.level == "graph" else opened(graph)
-    if many != (fitted.level == "graph"):
-        kinds = ("a set of graphs", "one graph") if many else ("one graph", "a set of graphs")
-        raise UsageError(
-            f"{graph} is {kinds[0]}, but {model} was fitted on {kinds[1]}: fit a model on {kinds[0]} first."
-        )
-    if directory is not None and _is_too_large(fitted, directory, memory, quiet):
-        reading.refuse(f"{graph} is imported already: these go with `topoter import`.")
-        shape = _in_blocks(fitted, directory, out_path, memory, layout, quiet)
-        _tell(out_path, "nodes", shape, quiet, json)
-        return
-    check_destination(out_path, layout)
-    if many:
-        rows, ids = "graphs", None  # numbered from 0, in the order of the files
-        z = fitted.transform(load_graph_set(graph, data_root, quiet, reading=reading))
-    else:
-        data = load_graph(graph, data_root, quiet, reading=reading)
-        rows, ids = "nodes", data.get("node_ids")
-        z = fitted.transform(data)
-    write_embeddings(out_path, z, ids, layout=layout)
-    _tell(out_path, rows, z.shape, quiet, json)
+        if many:
+            rows, ids = "graphs", None  # numbered from 0, in the order of the files
+            z = fitted.transform(load_graph_set(graph, data_root, quiet, reading=reading))
+        else:
+            data = load_graph(graph, data_root, quiet, reading=reading)
+            rows, ids = "nodes", data.get("node_ids")
+            z = fitted.transform(data)
+        write_embeddings(out_path, z, ids, layout=layout)
+        _tell(out_path, rows, z.shape, quiet, json)
 
 
 def _new_nodes(

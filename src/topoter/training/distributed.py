@@ -65,6 +65,11 @@ class Group:
         """Whether it holds in any process; all must ask."""
         return self.total(float(flag))[0] > 0
 
+    def wait(self) -> None:
+        """Go on when all processes are here."""
+        if self.size > 1:
+            dist.barrier()
+
     def gather(self, tensor: Tensor) -> list[Tensor]:
         """The tensor of every process, in their order."""
         found = [torch.empty_like(tensor) for _ in range(self.size)]
