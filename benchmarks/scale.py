@@ -54,7 +54,7 @@ print(json.dumps({"epoch_s": min(b - a for a, b in zip(laps, laps[1:])), "until_
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=int, nargs="+", default=[1_000_000, 5_000_000])
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=[name for name in CASES if name != "quality"])
+    parser.add_argument("--cases", nargs="*", choices=CASES, default=[name for name in CASES if name != "quality"])
     parser.add_argument("--folder", type=Path, help="where the graphs go (else a temporary folder)")
     parser.add_argument("--seeds", type=int, default=5, help="of the case quality")
     arguments = parser.parse_args()
@@ -252,7 +252,28 @@ def tables(rows: dict[tuple[str, int], dict[str, Any]]) -> str:
             f"| {row['case'].partition(' ')[2]} | {row['whole']:.1f} | {row['clusters']:.1f} | {row['seeds']} |"
             for row in quality
         ]
-    return "\n".join([*lines, "", *said]) + "\n"
+    return "\n".join([*lines, "", *said, "", *extrapolated(timed)]) + "\n"
+
+
+LARGER = {"papers100M": (111e6, 1.6e9), "ten billion edges": (1e9, 1e10)}  # nodes, edges
+
+
+def extrapolated(timed: dict[tuple[str, int], dict[str, Any]]) -> list[str]:
+    """Hours on one thread, by the time that each further edge took; the start of a process does not count."""
+    found: dict[str, float] = {}
+    for case, key in (("import", "seconds"), ("fit parts", "epoch_s"), ("embed in blocks", "seconds")):
+        sizes = sorted(edges for name, edges in timed if name == case)
+        if len(sizes) < 2:
+            return []
+        first, last = timed[case, sizes[0]], timed[case, sizes[-1]]
+        found[case] = (last[key] - first[key]) / (sizes[-1] - sizes[0])
+    heads = ["import", "an epoch on parts", "embed in blocks", "memory of fit, at least", "of embed, at least"]
+    lines = [f"| hours, one thread | {' | '.join(heads)} |", "|---|" + "---|" * len(heads)]
+    for name, (nodes, edges) in LARGER.items():
+        hours = [f"{edges * slope / 3600:.1f}" for slope in found.values()]
+        memory = [f"{(0.6e9 + per_node * nodes) / 1e9:.0f} GB" for per_node in (40, 25)]
+        lines.append(f"| {name} | {' | '.join([*hours, *memory])} |")
+    return lines
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def process_group(device: str = "cpu") -> Iterator[Group]:
     except (RuntimeError, dist.DistError) as error:
         if not _is_lost_connection(error):
             raise
-        reason = " ".join(str(error).split())[:120]
+        reason = "it did not answer" if "timed out" in str(error).lower() else "its connection is closed"
         raise ProcessLost(
             f"Another process of this training was lost ({reason}). Run the same command with --resume to go on."
         ) from None
