@@ -12,9 +12,9 @@ from topoter.structure.large_graph import LargeGraph
 
 _logger = logging.getLogger("topoter")
 
-# METIS takes about 65 bytes for each entry of the lists, so here up to 1 GB. A fixed size, not what happens to be free:
+# METIS takes about 120 bytes for each entry of the lists, so here up to 1 GB. A fixed size, not what happens to be free:
 # the same graph and seed must give the same parts everywhere, or a training could not be resumed.
-METIS_ENTRIES = 16_000_000
+METIS_ENTRIES = 8_000_000
 PASSES = 10  # of the streaming partition; more change little
 SLACK = 1.05  # how much larger than the mean a part may grow
 
@@ -37,7 +37,7 @@ def cut_share(graph: LargeGraph, part: np.ndarray) -> float:
     """The share of the edges whose ends are in different parts."""
     if not len(graph.indices):
         return 0.0
-    cut, block = 0, 1 << 20
+    cut, block = 0, 1 << 16
     for start in range(0, graph.num_nodes, block):
         stop = min(start + block, graph.num_nodes)
         counts = np.diff(graph.indptr[start : stop + 1])
