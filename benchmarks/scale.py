@@ -271,7 +271,7 @@ def extrapolated(timed: dict[tuple[str, int], dict[str, Any]]) -> list[str]:
     lines = [f"| hours, one thread | {' | '.join(heads)} |", "|---|" + "---|" * len(heads)]
     for name, (nodes, edges) in LARGER.items():
         hours = [f"{edges * slope / 3600:.1f}" for slope in found.values()]
-        memory = [f"{(0.6e9 + per_node * nodes) / 1e9:.0f} GB" for per_node in (40, 25)]
+        memory = [f"{(0.7e9 + per_node * nodes) / 1e9:.0f} GB" for per_node in (40, 25)]
         lines.append(f"| {name} | {' | '.join([*hours, *memory])} |")
     return lines
 

@@ -16,7 +16,7 @@ from topoter.estimator import TopoTER
 from topoter.memory import show_memory
 from topoter.structure.partition import METIS_ENTRIES
 
-PROCESS = 600e6  # bytes: Python with torch and the compiled kernels
+PROCESS = 700e6  # bytes: Python with torch and the compiled kernels
 METIS = 120  # bytes per entry of the lists of neighbours
 PAGE = 4096
 SAFETY = 1.25  # on all that grows with the graph

@@ -48,6 +48,21 @@ def test_a_killed_import_leaves_no_graph_and_the_next_one_starts_cleanly(tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["graph.topo"]
 
 
+def test_ctrl_c_is_one_line_and_leaves_nothing(tmp_path: Path, large: Path) -> None:
+    process = subprocess.Popen(
+        command("import", large, "-o", "g.topo"), cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".g.topo.importing/scratch/tables.duckdb*")) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert said == "error: Interrupted.\n"
+    assert process.returncode == 130
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, large: Path) -> None:
     result = subprocess.run(
         command("import", large, "-o", "graph.topo", "--memory", "100MB"),

@@ -71,6 +71,10 @@ def test_a_graph_that_does_not_fit_says_so_at_once(tmp_path: Path, graph: Path) 
     assert not (tmp_path / "model.topoter").exists()
     told = topoter("estimate", huge, "--memory", "4GB")
     assert "does not fit" in told.stdout
+    TopoTER(out_channels=4, epochs=1).fit(GraphDirectory.open(graph)).save(tmp_path / "small.topoter")
+    (huge / "manifest.json").write_text(json.dumps({**content, "num_nodes": 20_000_000, "num_edges": 10**12}))
+    ranked = fails(2, "links", tmp_path / "small.topoter", huge, "-q", "-o", tmp_path / "links.csv")
+    assert "takes 32.0 TB of memory as a whole" in ranked
     both = fails(2, "fit", graph, "-q", "--memory", "4GB", "--batch-nodes", 5000, "-o", tmp_path / "model.topoter")
     assert "give one of them" in both
 

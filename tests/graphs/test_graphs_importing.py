@@ -197,7 +197,7 @@ def test_an_import_replaces_a_graph_and_nothing_else(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match="something else than a graph directory is there"):
+    with pytest.raises(UsageError, match="there is something else that would be lost"):
         import_graph([edges], mine)
     assert (mine / "thesis.tex").exists()
 

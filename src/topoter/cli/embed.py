@@ -20,7 +20,7 @@ from topoter.cli.output import (
     share_bar,
     show_log,
 )
-from topoter.cli.reading import Reading, is_graph_set, load_graph, load_graph_set, reads_files
+from topoter.cli.reading import Reading, in_memory, is_graph_set, load_graph, load_graph_set, reads_files
 from topoter.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,8 +74,9 @@ def run(
             )
         if group.size > 1 and directory is None:
             raise UsageError("Several processes share the blocks of an imported graph: give one (topoter import).")
-        if directory is not None and (_is_too_large(fitted, directory, memory, quiet) or group.size > 1):
+        if directory is not None:
             reading.refuse(f"{graph} is imported already: these go with `topoter import`.")
+        if directory is not None and (_is_too_large(fitted, directory, memory, quiet) or group.size > 1):
             shape = _in_blocks(fitted, directory, out_path, memory, layout, quiet)
             if group.writes:
                 _tell(out_path, "nodes", shape, quiet, json)
@@ -85,7 +86,10 @@ def run(
             rows, ids = "graphs", None  # numbered from 0, in the order of the files
             z = fitted.transform(load_graph_set(graph, data_root, quiet, reading=reading))
         else:
-            data = load_graph(graph, data_root, quiet, reading=reading)
+            if directory is None:
+                data = load_graph(graph, data_root, quiet, reading=reading)
+            else:
+                data = in_memory(directory, quiet=True)  # it was told already
             rows, ids = "nodes", data.get("node_ids")
             z = fitted.transform(data)
         write_embeddings(out_path, z, ids, layout=layout)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
+    from topoter.graphs import GraphDirectory
+
 Header = Annotated[
     bool | None,
     typer.Option("--header/--no-header", help="Whether the edge list's first line names its columns (else found out)."),
@@ -90,13 +92,14 @@ def load_graph(
     """A user's file if there is one of that name, else a named dataset."""
     from topoter import datasets
     from topoter.graphs import check_graph, read_graph
-    from topoter.graphs.directory import is_graph_directory
+    from topoter.graphs.directory import GraphDirectory, is_graph_directory
 
     reading = reading or Reading()
     path = Path(name_or_path)
     if is_graph_directory(path):
         reading.refuse(f"{path} is imported already: these go with `topoter import`.")
-    elif path.is_dir():
+        return in_memory(GraphDirectory.open(path), quiet)
+    if path.is_dir():
         raise DataError(
             f"{path} is a folder, and holds neither an imported graph (manifest.json) nor a set of graphs in the TU "
             "format (a file like NAME_A.txt). "
@@ -112,6 +115,20 @@ def load_graph(
         reading.refuse(f"this goes with a file, not with the dataset {name_or_path!r}.")
     check_graph(data)
     return data
+
+
+def in_memory(directory: GraphDirectory, quiet: bool) -> Data:
+    """An imported graph as a whole, if there is room for it."""
+    from topoter.memory import free_memory, show_memory
+
+    need, free = directory.bytes_in_memory, free_memory()
+    if need > free:
+        raise UsageError(
+            f"{directory.path} takes {show_memory(need)} of memory as a whole, and {show_memory(free)} are free. "
+            "`topoter fit --memory` and `topoter embed --memory` take it in parts."
+        )
+    note(f"{directory.describe()} Read into memory: {show_memory(need)}.", quiet)
+    return directory.as_data()
 
 
 def load_over_time(

@@ -113,6 +113,12 @@ class GraphDirectory:
     def num_features(self) -> int:
         return self.manifest.num_features
 
+    @property
+    def bytes_in_memory(self) -> int:
+        """What `as_data` takes, about: both ends of both directions as 64-bit numbers, features, ids."""
+        weights = 8 * self.num_edges if "weight.npy" in self.manifest.files else 0
+        return self.num_nodes * (4 * self.num_features + 50) + 32 * self.num_edges + weights
+
     @cached_property
     def indptr(self) -> np.ndarray:
         return self._array("indptr.npy")

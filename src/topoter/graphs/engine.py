@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from topoter.errors import BadRowError, DataError, UsageError
+from topoter.graphs.arrow import pa
 from topoter.graphs.problems import first_line
 from topoter.memory import show_memory
 
@@ -87,7 +88,12 @@ def open_engine(folder: Path, memory: int) -> Iterator[Engine]:
             engine.rows("SET enable_progress_bar = true")
             engine.rows("SET enable_progress_bar_print = false")
             yield engine
-    except duckdb.Error as error:
+    except (duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:
+        # What fails while an answer is read comes through Arrow, as an OSError without a number among others.
+        if "interrupt" in str(error).lower():  # Ctrl-C ends the query, and DuckDB says so instead of Python
+            raise KeyboardInterrupt from None
+        if isinstance(error, RuntimeError) or getattr(error, "errno", None):
+            raise
         raise _explained(error, memory) from None
 
 

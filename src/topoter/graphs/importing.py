@@ -7,15 +7,14 @@ target, which is renamed when it is complete; what a killed import left is remov
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from topoter.errors import BadRowError, DataError, UsageError
+from topoter.graphs.atomic import atomic_folder
 from topoter.graphs.directory import Cleaned, Manifest, is_graph_directory, write_manifest
 from topoter.graphs.edge_lists import WEIGHT_NAMES, end_columns
 from topoter.graphs.engine import Engine, Progress, open_engine
@@ -70,7 +69,7 @@ def import_graph(
     if not edge_files:
         raise UsageError("Give at least one file of edges.")
     memory = memory or free_memory() // 2
-    with _new_folder(Path(out)) as folder:
+    with atomic_folder(out, replaces=is_graph_directory) as folder:
         scratch = folder / "scratch"
         scratch.mkdir()
         with open_engine(scratch, memory) as engine:
@@ -269,40 +268,3 @@ class _Job:
     def _report(self, text: str, share: float) -> None:
         if self.progress is not None:
             self.progress(text, share)
-
-
-@contextmanager
-def _new_folder(target: Path) -> Iterator[Path]:
-    """A folder beside `target` that takes its name once the block ends well, and else is removed."""
-    from filelock import FileLock, Timeout
-
-    target = target.resolve()
-    if target.exists() and not (is_graph_directory(target) or (target.is_dir() and not any(target.iterdir()))):
-        raise UsageError(f"Cannot write {target}: something else than a graph directory is there.")
-    if not target.parent.is_dir():
-        raise UsageError(f"Cannot write {target}: the folder {target.parent} does not exist.")
-    folder, before = (target.with_name(f".{target.name}.{kind}") for kind in ("importing", "before"))
-    try:
-        lock = FileLock(target.with_name(f".{target.name}.lock"))
-        with lock.acquire(timeout=0):
-            for left in (folder, before):
-                shutil.rmtree(left, ignore_errors=True)  # by an import that was killed
-            try:
-                folder.mkdir()
-                yield folder
-                if target.exists():
-                    os.replace(target, before)
-                os.replace(folder, target)
-            finally:
-                for left in (folder, before):
-                    shutil.rmtree(left, ignore_errors=True)
-                with suppress(OSError):
-                    Path(lock.lock_file).unlink()
-    except Timeout:
-        raise UsageError(f"Another import is writing {target} right now.") from None
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
-            raise DataError(
-                f"The disk of {target.parent} is full; nothing was left there. Free some space, or choose another -o."
-            ) from error
-        raise DataError(f"Cannot write {target}: {error.strerror or error}.") from error

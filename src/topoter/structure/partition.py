@@ -12,8 +12,8 @@ from topoter.structure.large_graph import LargeGraph
 
 _logger = logging.getLogger("topoter")
 
-# METIS takes about 120 bytes for each entry of the lists, so here up to 1 GB. A fixed size, not what happens to be free:
-# the same graph and seed must give the same parts everywhere, or a training could not be resumed.
+# METIS takes about 120 bytes for each entry of the lists, so here up to 1 GB. A fixed size, not what happens to be
+# free: the same graph and seed must give the same parts everywhere, or a training could not be resumed.
 METIS_ENTRIES = 8_000_000
 PASSES = 10  # of the streaming partition; more change little
 SLACK = 1.05  # how much larger than the mean a part may grow
