@@ -38,6 +38,12 @@ def test_metis_is_used_up_to_a_fixed_size(graph: LargeGraph, monkeypatch: pytest
     assert np.array_equal(partition(graph, PARTS), stream(graph, PARTS))
 
 
+def test_the_compiled_loop_decides_as_the_plain_one(graph: LargeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = stream(graph, PARTS, passes=3)
+    monkeypatch.setenv("TOPOTER_KERNELS", "plain")
+    assert np.array_equal(compiled, stream(graph, PARTS, passes=3))
+
+
 def test_share_of_edges_between_parts(graph: LargeGraph) -> None:
     part = np.arange(400) % PARTS
     row = np.repeat(np.arange(400), np.diff(graph.indptr))
