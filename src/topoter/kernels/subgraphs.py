@@ -76,10 +76,10 @@ def _stream_partition(indptr, indices, parts, capacity, passes):  # type: ignore
                         seen[touched] = group
                         touched += 1
                     near[group] += 1
-            best, best_score = -1, 0.0
+            best, best_score = -1, 0
             for place in range(touched):
                 group = seen[place]
-                score = near[group] * (1.0 - size[group] / capacity)
+                score = near[group] * (capacity - size[group])  # whole numbers: the same order everywhere
                 if score > best_score or (score == best_score and best >= 0 and group < best):
                     best, best_score = group, score
                 near[group] = 0
