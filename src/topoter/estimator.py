@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from topoter.encoders import (
     is_plain_value,
 )
 from topoter.errors import DataError, UsageError, invalid_parameter, unknown_name, whole_number
-from topoter.graphs import aligned, match_features
+from topoter.graphs import GraphDirectory, aligned, match_features
 from topoter.graphs.ids import rows_of_nodes
 from topoter.graphs.preparation import plain_preparation, read_preparation
 from topoter.levels import LEVELS, read_at_level
@@ -31,11 +32,14 @@ from topoter.output_frames import as_configured, set_output
 from topoter.pretext.objectives import is_plain, named_terms
 from topoter.pretext.transformation import check_transformable
 from topoter.quality import warn_if_poor
-from topoter.structure.adjacency import Cleaning
+from topoter.structure.adjacency import Adjacency, Cleaning
+from topoter.structure.features import prepare_features
 from topoter.structure.graph_sets import POOLINGS, Batch, GraphSet
+from topoter.structure.large_graph import LargeGraph
 from topoter.training import EpochRecord, TopoTERModel, TrainingSettings, TrainingState, as_callbacks, train
 from topoter.training.batches import (
     KEEP,
+    SUBGRAPHS,
     ShuffledBatches,
     Transformed,
     check_sampling,
@@ -44,8 +48,10 @@ from topoter.training.batches import (
     usable_device,
     whole_graph,
 )
+from topoter.training.batches.subgraphs import SubgraphBatches
 from topoter.training.building import build_model
 from topoter.training.checkpoint import fingerprint, load_checkpoint, load_weights, save_checkpoint
+from topoter.training.distributed import current_group
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -87,6 +93,9 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         scale_edges, prior_bias: multiply e_ij by F, and start the decoder at the shares of the types. Neither
             is in the paper; without them the task is hardly learned (`history_` shows it).
         epochs, patience, learning_rate, weight_decay: of the training (see `TrainingSettings`).
+        batch_nodes: of level "node": train on parts of the graph of about so many nodes, for a graph larger than memory
+            (see `GraphDirectory`); edges between parts are cut off. None trains on the whole graph.
+        parts: how they are made: "clusters" of the graph, several joined at random, or sampled "neighbours".
         batch_size, pooling: of level "graph": how many graphs a training step takes, in an order drawn anew every
             epoch, and whether a graph is the "sum", "mean" or "max" of its nodes.
         random_state: seed of everything random; the same seed on the same machine gives the same bits. None draws one.
@@ -123,6 +132,8 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         patience: int | None = 50,
         learning_rate: float | None = None,
         weight_decay: float = 0.0,
+        batch_nodes: int | None = None,
+        parts: str = "clusters",
         batch_size: int = 64,
         pooling: str = "sum",
         random_state: int | np.random.RandomState | None = 0,
@@ -150,6 +161,8 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         self.patience = patience
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
+        self.batch_nodes = batch_nodes
+        self.parts = parts
         self.batch_size = batch_size
         self.pooling = pooling
         self.random_state = random_state
@@ -163,13 +176,17 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
 
         `x`: an array with rows in node order, or a DataFrame (pandas, polars), joined by its index or its column `id`.
 
+        A `GraphDirectory` is read into memory, unless `batch_nodes` says how much of it at a time.
+
         At level "graph": on a list of such graphs, each with features of its own, or all without.
 
         `callbacks`: functions of an `EpochRecord`, or `topoter.training.Callback`s: progress, saving, stopping.
         """
-        data = read_at_level(self.level, graph, x)
+        on_disk = isinstance(graph, GraphDirectory) and self.level == "node" and self.batch_nodes is not None
+        data = graph if on_disk else read_at_level(self.level, graph, x)
         self._train(*self._start(data), callbacks)
-        warn_if_poor(self, data, self.history_)
+        if not on_disk:
+            warn_if_poor(self, data, self.history_)
         return self
 
     def fit_snapshots(self, snapshots: Sequence[Any], *, x: Any = None, callbacks: Any = None) -> TopoTER:
@@ -198,14 +215,20 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         state.fingerprint = fingerprint(self._plain_parameters(), graphs)
         return self._train(state, [(features, transition) for transition in observed], callbacks)
 
-    def _start(self, data: Data | list[Data]) -> tuple[TrainingState, Iterable[Any]]:
+    def _start(self, data: Data | list[Data] | GraphDirectory) -> tuple[TrainingState, Iterable[Any]]:
         """A new training state, and the batches (x, graph) to train on."""
         parameters = self.effective_params()
         self._check(parameters)
+        group = current_group()
+        if group.size > 1 and (self.batch_nodes is None or self.level != "node"):
+            raise UsageError(
+                "Several processes train on parts of one graph: give batch_nodes (--batch-nodes, --memory)."
+            )
         self.random_state_ = self._seed()
         generator = torch.Generator().manual_seed(self.random_state_)
         device = usable_device(self.device)
         batches: Iterable[Batch]
+        whole: Adjacency | LargeGraph
         if isinstance(data, list):
             batch_size = whole_number("batch_size", self.batch_size, 1)
             self._remember_features(data[0])
@@ -214,7 +237,11 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             batches = ShuffledBatches(graphs, batch_size, generator, device)
             batch = graphs.example(batch_size, device)
             whole = graphs.adjacency
+        elif self.batch_nodes is not None:
+            parts = self._parts(data, device)
+            batches, batch, whole = parts, parts.example(), parts.graph
         else:
+            assert not isinstance(data, GraphDirectory)
             self._remember_features(data)
             batch, self.cleaning_ = self._batch(data)
             batches, whole = [batch], batch[1]
@@ -224,9 +251,28 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         if model.is_linear:  # a loss that falls for ever says nothing of when to stop: hidden edges do
             trainable = any(parameter.numel() for parameter in model.parameters())  # not without features
             settings = replace(settings, keep=KEEP, epochs=settings.epochs if trainable else 0)
-        state = TrainingState.start(model, settings, {"generator": generator})
+        streams = {"generator": generator}
+        if self.batch_nodes is not None and not isinstance(data, list):
+            streams["parts"] = parts.generator
+        if group.rank > 0:  # the same start in all processes, but each draws its own transformations
+            generator.manual_seed(self.random_state_ + (group.rank << 32))
+        state = TrainingState.start(model, settings, streams)
         state.fingerprint = self.fingerprint(data)
         return state, batches
+
+    def _parts(self, data: Data | GraphDirectory, device: torch.device) -> SubgraphBatches:
+        """The batches of a training on parts of a graph."""
+        if isinstance(data, GraphDirectory):
+            graph, self.cleaning_ = LargeGraph.from_directory(data), Cleaning(0, 0, 0)
+        else:
+            graph, self.cleaning_ = LargeGraph.from_data(data)
+        self._remember_features(data)
+        parameters = self.effective_params()
+        dense = parameters["encoder"] not in ENCODERS
+        prepare = partial(prepare_features, scaling=parameters["feature_scaling"], device=device, dense=dense)
+        batch_nodes = whole_number("batch_nodes", self.batch_nodes, 2)
+        order = torch.Generator().manual_seed(self.random_state_)  # the same in all processes
+        return SUBGRAPHS[self.parts](graph, batch_nodes, order, device, prepare)
 
     def _train(self, state: TrainingState, batches: Iterable[Any], callbacks: Any) -> TopoTER:
         _note(self.cleaning_)
@@ -274,6 +320,10 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             raise invalid_parameter("encoder", "TopoTER", "a name or a torch module", encoder)
         if isinstance(encoder, str) and ":" not in encoder and encoder not in ENCODERS:
             raise unknown_name("encoder", encoder, [*ENCODERS, "package.module:Class"])
+        if self.parts not in SUBGRAPHS:
+            raise unknown_name("kind of parts", self.parts, SUBGRAPHS)
+        if self.batch_nodes is not None:
+            whole_number("batch_nodes", self.batch_nodes, 2)
         if self.pooling not in POOLINGS:
             raise unknown_name("pooling", self.pooling, POOLINGS)
 
@@ -391,7 +441,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         estimator.history_ = history
         return estimator
 
-    def fingerprint(self, data: Data | list[Data]) -> str:
+    def fingerprint(self, data: Data | list[Data] | GraphDirectory) -> str:
         """What a resumed training must agree on: the parameters and the graph or graphs."""
         return fingerprint(self._plain_parameters(), data if isinstance(data, list) else [data])
 
@@ -420,12 +470,15 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         if cleaning != getattr(self, "cleaning_", None):
             _note(cleaning)
 
-    def _remember_features(self, data: Data) -> None:
-        self.n_features_in_ = int(data.x.size(1))
-        table = data.get("table")
-        self.preparation_ = None if table is None else table.preparation
-        self.node_ids_ = data.get("node_ids")
-        names = data.get("feature_names")
+    def _remember_features(self, data: Data | GraphDirectory) -> None:
+        self.preparation_ = self.node_ids_ = None
+        if isinstance(data, GraphDirectory):
+            self.n_features_in_, names = data.num_features, data.manifest.feature_names
+        else:
+            self.n_features_in_, names = int(data.x.size(1)), data.get("feature_names")
+            table = data.get("table")
+            self.preparation_ = None if table is None else table.preparation
+            self.node_ids_ = data.get("node_ids")
         if names is not None:
             self.feature_names_in_ = np.array(list(names), dtype=object)
         elif hasattr(self, "feature_names_in_"):

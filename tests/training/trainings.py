@@ -88,6 +88,10 @@ LINKS = {"epochs": EPOCHS, "hidden_channels": 6, "out_channels": 4, "pretraining
 NODE = {"out_channels": 6, "epochs": EPOCHS, "patience": None}
 KINDS: dict[str, Callable[[Any], Outcome]] = {
     "whole graph": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks)),
+    "clusters": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks), batch_nodes=10),
+    "neighbours": estimator(
+        lambda model, callbacks: model.fit(graph(), callbacks=callbacks), batch_nodes=100, parts="neighbours"
+    ),
     "all objectives": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks), objective="full"),
     "second moments": estimator(
         lambda model, callbacks: model.fit(communities(), callbacks=callbacks),

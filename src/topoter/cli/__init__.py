@@ -28,8 +28,10 @@ _CallError: Any = typer.BadParameter.__mro__[2]
 COMMANDS = {
     "demo": "Pre-train on Cora or MUTAG without labels, classify, write a report. Offline, a minute.",
     "datasets": "List the datasets: what is known, what is on disk, how to get the rest.",
+    "import": "Make a graph directory of tables of edges that may be larger than memory.",
+    "estimate": "Estimate the memory and the time that fit and embed will need.",
     "fit": "Pre-train on a graph, on a set of graphs, or on a graph over time, and save the model.",
-    "info": "Tell what a model file holds.",
+    "info": "Tell what a model file or an imported graph holds.",
     "label": "Label all nodes of a graph from the labels of some, with probabilities.",
     "embed": "Embed a graph's nodes, or the graphs of a set, with a saved model.",
     "links": "Rank the pairs of nodes that are not connected and most likely should be.",

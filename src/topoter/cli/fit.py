@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 def run(
     graph: Annotated[
         str | None,
-        typer.Argument(help="A dataset name, a file (edge list, parquet, npz, GraphML, pt) or a TU folder."),
+        typer.Argument(
+            help="A dataset name, a file (edge list, parquet, npz, GraphML, pt), a TU folder, an imported graph."
+        ),
     ] = None,
     *,
     out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")] = Path("model.topoter"),
@@ -60,6 +63,13 @@ def run(
     lr: Annotated[float | None, typer.Option(help="Learning rate of Adam.")] = None,
     pooling: Annotated[str | None, typer.Option(help="Of a set of graphs: sum, mean or max of the nodes.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Of a set of graphs: how many a step takes.")] = None,
+    batch_nodes: Annotated[
+        int | None, typer.Option(help="Train on parts of the graph of so many nodes (else on all of it).")
+    ] = None,
+    parts: Annotated[str | None, typer.Option(help="How parts are made: clusters, or sampled neighbours.")] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="Memory to use at most, e.g. 4GB: on parts of the graph where all is too much.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted fit.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what every column becomes, and train nothing.")
@@ -75,19 +85,27 @@ def run(
     from topoter.estimator import TopoTER
     from topoter.graphs import atomic_write
     from topoter.training import Checkpoint, Interrupted, StopOnSignal
+    from topoter.training.distributed import process_group, restarted
 
-    show_log(quiet)
     if (graph is None) == (snapshots is None):
         raise UsageError("Give one graph to fit on: a GRAPH, or --snapshots with one over time.")
     if dry_run:
         _show_columns(graph, data_root, quiet, reading, json)
         return
-    with atomic_write(out_path) as temporary:  # find out now, not after training, that it cannot be written
-        temporary.unlink()
+    with ExitStack() as stack:
+        group = stack.enter_context(process_group(device))
+        quiet = quiet or not group.writes
+        show_log(quiet)
+        temporary: Path | None = None
+        if group.writes:  # find out now, not after training, that it cannot be written
+            temporary = stack.enter_context(atomic_write(out_path))
+            temporary.unlink()
         many = graph is not None and is_graph_set(graph, data_root)
+        if (many or graph is None) and (batch_nodes, parts, memory) != (None, None, None):
+            raise UsageError("--batch-nodes, --parts and --memory go with one graph.")
         if not many and (pooling is not None or batch_size is not None):
             raise UsageError("--pooling and --batch-size go with a set of graphs.")
-        parameters = _parameters(
+        parameters = parameters_of(
             "temporal-links" if graph is None else "graph-classification" if many else "node-classification",
             graph or snapshots or "",
             recipe,
@@ -102,23 +120,24 @@ def run(
             learning_rate=lr,
             pooling=pooling,
             batch_size=batch_size,
+            batch_nodes=batch_nodes,
+            parts=parts,
         )
         model = TopoTER(**parameters, random_state=seed, device=device)
         model.check_parameters()
         kept = out_path.with_name(f"{out_path.name}.resume")
         if resume and not kept.is_file():
             note(f"There is nothing to resume: {kept} does not exist. Starting anew.", quiet)
-        saved = Checkpoint(kept, save_seconds, resume and kept.is_file())
+        saved = Checkpoint(kept, save_seconds, (resume or restarted()) and kept.is_file())
         data: Any
         if graph is None:
             data, times = load_over_time(snapshots or "", data_root, quiet, reading)
             fit = partial(model.fit_snapshots, times, x=data.x)
         else:
-            data = (
-                load_graph_set(graph, data_root, quiet, reading)
-                if many
-                else load_graph(graph, data_root, quiet, seed, reading)
-            )
+            if many:
+                data = load_graph_set(graph, data_root, quiet, reading)
+            else:
+                data = _one_graph(model, graph, data_root, quiet, seed, reading, memory)
             fit = partial(model.fit, data)
         try:
             with training_progress("pre-training", model.effective_params()["epochs"], quiet) as show:
@@ -126,12 +145,31 @@ def run(
         except Interrupted as error:
             hint = f"Nothing is lost: run the same command with --resume to go on ({saved.path})."
             raise Interrupted(f"{error} {hint}") from None
+        if temporary is None:
+            return
         model.save(temporary)
     saved.remove()
     _tell(model, out_path, len(data) if many else None, quiet, json)
 
 
-def _parameters(experiment: str, graph: str, recipe: str | None, **given: Any) -> dict[str, Any]:
+def _one_graph(
+    model: TopoTER, graph: str, data_root: Path | None, quiet: bool, seed: int, reading: Reading, memory: str | None
+) -> Any:
+    """The graph to train on, and `model` told to take it in parts where it has to."""
+    from topoter.cli.sizing import choose_parts, opened
+
+    directory = opened(graph)
+    if directory is None:
+        data = load_graph(graph, data_root, quiet, seed, reading)
+        choose_parts(model, data, memory, quiet=True)
+        return data
+    reading.refuse(f"{graph} is imported already: these go with `topoter import`.")
+    note(directory.describe(), quiet)
+    choose_parts(model, directory, memory, quiet)
+    return directory
+
+
+def parameters_of(experiment: str, graph: str, recipe: str | None, **given: Any) -> dict[str, Any]:
     """The recipe of the dataset (or the default one), with what the user said put over it."""
     from topoter.datasets import known_as
     from topoter.estimator import TopoTER

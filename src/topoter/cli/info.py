@@ -1,4 +1,4 @@
-"""`topoter info`: what a model file holds."""
+"""`topoter info`: what a model file or a graph directory holds."""
 
 from __future__ import annotations
 
@@ -18,13 +18,23 @@ SHOWN = 5  # names of features
 
 
 def run(
-    model: Annotated[Path, typer.Argument(help="A model that `topoter fit` wrote, or the .resume file beside it.")],
+    model: Annotated[
+        Path,
+        typer.Argument(help="A model that `topoter fit` wrote, the .resume file beside it, or an imported graph."),
+    ],
     json: Json = False,
 ) -> None:
-    """Tell what a model file holds: encoder, objective, the features it expects, how its training went."""
+    """Tell what a model file holds: encoder, objective, the features it expects, how its training went.
+
+    Of a graph directory: its counts, and whether it is whole.
+    """
+    from topoter.graphs.directory import is_graph_directory
     from topoter.training import EpochRecord
     from topoter.training.checkpoint import load_checkpoint
 
+    if is_graph_directory(model):
+        _print(_graph(model), json)
+        return
     header = _header(model)
     kind = "training" if header.get("kind") == "training" else "model"
     tensors, content = load_checkpoint(model, kind)
@@ -47,6 +57,12 @@ def run(
         "last": _record(records[-1]) if records else None,
         "kept": _record(min(records, key=lambda record: record.loss)) if records else None,
     }
+    _print(found, json)
+
+
+def _print(found: dict[str, Any], json: bool) -> None:
+    from topoter.training import EpochRecord
+
     if json:
         print_json(found)
         return
@@ -61,6 +77,30 @@ def run(
             value = f"{value:,}"
         if name != "kind" and value not in (None, ""):
             out.print(f"{name.replace('_', ' '):18} {value}", soft_wrap=True, markup=False)
+
+
+def _graph(path: Path) -> dict[str, Any]:
+    """A graph directory, every checksum compared."""
+    from msgspec import to_builtins
+
+    from topoter.graphs.directory import GraphDirectory
+
+    directory = GraphDirectory.open(path)
+    manifest = directory.manifest
+    return {
+        "file": str(path),
+        "holds": "an imported graph; its files are whole",
+        "kind": "graph",
+        "topoter": manifest.topoter,
+        "bytes": sum(file.bytes for file in manifest.files.values()),
+        "nodes": manifest.num_nodes,
+        "edges": manifest.num_edges,
+        "weighted": "yes" if directory.weight is not None else "no",
+        "features": manifest.num_features,
+        "stored_as": directory.features.dtype.name,
+        "feature_names": manifest.feature_names,
+        "cleaned": to_builtins(manifest.cleaned),
+    }
 
 
 def _header(path: Path) -> dict[str, Any]:

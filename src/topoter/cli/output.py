@@ -49,6 +49,7 @@ Recipe = Annotated[
 TrustEncoder = Annotated[
     bool, typer.Option("--trust-encoder", help="Import the class of the model's own encoder: that runs its code.")
 ]
+Memory = Annotated[str | None, typer.Option(help="Memory to use at most, e.g. 4GB (else half of what is free).")]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps.")]
 
 
@@ -135,6 +136,17 @@ def progress_bar(quiet: bool) -> Iterator[Progress | None]:
     )
     with Progress(*columns, console=err, transient=True) as progress:
         yield progress
+
+
+@contextmanager
+def share_bar(description: str, quiet: bool) -> Iterator[Callable[[str, float], None] | None]:
+    """A bar for work in stages, told which one it is and what share of all is done; `None` without a terminal."""
+    with progress_bar(quiet or not err.is_terminal) as progress:
+        if progress is None:
+            yield None
+            return
+        task = progress.add_task(description, total=100, text="")
+        yield lambda text, share: progress.update(task, completed=100 * share, text=text)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
+    from topoter.graphs import GraphDirectory
     from topoter.graphs.preparation import Preparation
 
 Header = Annotated[
@@ -111,15 +112,20 @@ def load_graph(
     """A user's file if there is one of that name, else a named dataset; `preparation` is a model's, for its table."""
     from topoter import datasets
     from topoter.graphs import check_graph, read_graph
+    from topoter.graphs.directory import GraphDirectory, is_graph_directory
 
     reading = reading or Reading()
     if name_or_path == "-":
         with _stdin() as spooled:
             return load_graph(str(spooled), data_root, quiet, seed, reading, preparation)
     path = Path(name_or_path)
+    if is_graph_directory(path):
+        reading.refuse(f"{path} is imported already: these go with `topoter import`.")
+        return in_memory(GraphDirectory.open(path), quiet)
     if path.is_dir():
         raise DataError(
-            f"{path} is a folder, and holds no set of graphs in the TU format (no file like NAME_A.txt). "
+            f"{path} is a folder, and holds neither an imported graph (manifest.json) nor a set of graphs in the TU "
+            "format (a file like NAME_A.txt). "
             "Files of edges, one for each time, go with `topoter fit --snapshots`."
         )
     if path.exists():
@@ -162,6 +168,20 @@ def edges_between(path: Path, ids: Any, header: bool | None, drop_bad: bool) -> 
     if left_out:
         notes.append(f"{path}: {left_out:,} edges to nodes without an embedding are left out.")
     return edge_index[:, known], [text for text in notes if text != STRUCTURAL_NOTE]  # only edges are looked at
+
+
+def in_memory(directory: GraphDirectory, quiet: bool) -> Data:
+    """An imported graph as a whole, if there is room for it."""
+    from topoter.memory import free_memory, show_memory
+
+    need, free = directory.bytes_in_memory, free_memory()
+    if need > free:
+        raise UsageError(
+            f"{directory.path} takes {show_memory(need)} of memory as a whole, and {show_memory(free)} are free. "
+            "`topoter fit --memory` and `topoter embed --memory` take it in parts."
+        )
+    note(f"{directory.describe()} Read into memory: {show_memory(need)}.", quiet)
+    return directory.as_data()
 
 
 def load_over_time(

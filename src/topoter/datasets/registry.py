@@ -8,16 +8,20 @@ from pathlib import Path
 
 from topoter.datasets import files
 from topoter.datasets.base import REGISTRY, Dataset
+from topoter.datasets.imported import Imported
 from topoter.datasets.own import entry_names, is_import_path, own_dataset
 from topoter.errors import TopoterError, unknown_name
+from topoter.graphs.directory import is_graph_directory
 
 KINDS = ("node", "graphs", "temporal")  # for load, load_graphs and load_snapshots
 
 
 def resolve(name: str, root: Path) -> Dataset:
-    """The dataset of a name or alias in any case, of an import path, or of files under the root."""
+    """The dataset of a name or alias in any case, of an import path, of an imported graph, or under the root."""
     if is_import_path(name):
         return own_dataset(name)
+    if is_graph_directory(name):
+        return Imported(name)
     found = _by_spelling([*REGISTRY.values(), *_others_under(root)]).get(_spelling(name))
     if found is not None:
         return found
@@ -30,7 +34,7 @@ def resolve(name: str, root: Path) -> Dataset:
 
 def known_as(name: str) -> str | None:
     """The one name of a known dataset, by whatever name, alias and spelling; None for others, such as users' files."""
-    if is_import_path(name):
+    if is_import_path(name) or is_graph_directory(name):
         return name
     found = _by_spelling(REGISTRY.values()).get(_spelling(name))
     if found is not None:

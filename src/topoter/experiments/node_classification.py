@@ -9,6 +9,7 @@ import numpy as np
 
 from topoter.datasets import load
 from topoter.datasets.planetoid import CLASS_NAMES
+from topoter.errors import DataError
 from topoter.experiments.experiment import Experiment, Measured, Progress, Row
 from topoter.experiments.following import Follow, how_it_ended
 from topoter.experiments.runs import Run
@@ -25,7 +26,10 @@ MAPPED = ("cora",)  # one picture is enough to see what training does
 
 
 def load_labelled(dataset: str, data_root: Path | None) -> Data:
-    return load(dataset, data_root=data_root)
+    data = load(dataset, data_root=data_root)
+    if data.get("y") is None:
+        raise DataError(f"{dataset} has no labels to classify by; `topoter evaluate link` needs none.")
+    return data
 
 
 def measure(run: Run, data: Data, progress: Progress | None) -> Measured:

@@ -2,6 +2,7 @@
 
 from topoter.graphs.atomic import atomic_write
 from topoter.graphs.checks import check_graph
+from topoter.graphs.directory import GraphDirectory
 from topoter.graphs.matching import match_features
 from topoter.graphs.objects import as_data
 from topoter.graphs.preparation import Preparation, TableOptions
@@ -10,6 +11,7 @@ from topoter.graphs.snapshots import aligned, read_snapshots
 from topoter.graphs.writers import read_embeddings, write_embeddings
 
 __all__ = [
+    "GraphDirectory",
     "Preparation",
     "TableOptions",
     "aligned",

@@ -1,11 +1,13 @@
-"""Files that are either whole or not there."""
+"""Files and folders that are either whole or not there."""
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from topoter.errors import DataError, UsageError
@@ -34,6 +36,47 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise as `atomic_write` would if a file cannot be made there; what stands there stays."""
     _new_file(path)[1].unlink()
+
+
+@contextmanager
+def atomic_folder(path: str | os.PathLike[str], replaces: Callable[[Path], bool]) -> Iterator[Path]:
+    """Fill a folder beside `path` that takes its name once the block ends well, and else is removed.
+
+    `replaces` tells whether what stands there now may be replaced; an empty folder always may. One process at a time;
+    what one that was killed left behind is removed by the next.
+    """
+    from filelock import FileLock, Timeout
+
+    target = Path(path).resolve()
+    if target.exists() and not (replaces(target) or (target.is_dir() and not any(target.iterdir()))):
+        raise UsageError(f"Cannot write {path}: there is something else that would be lost.")
+    if not target.parent.is_dir():
+        raise UsageError(f"Cannot write {path}: the folder {target.parent} does not exist.")
+    folder, before = (target.with_name(f".{target.name}.{kind}") for kind in ("importing", "before"))
+    try:
+        lock = FileLock(target.with_name(f".{target.name}.lock"))
+        with lock.acquire(timeout=0):
+            for left in (folder, before):
+                shutil.rmtree(left, ignore_errors=True)
+            try:
+                folder.mkdir()
+                yield folder
+                if target.exists():
+                    os.replace(target, before)
+                os.replace(folder, target)
+            finally:
+                for left in (folder, before):
+                    shutil.rmtree(left, ignore_errors=True)
+                with suppress(OSError):
+                    Path(lock.lock_file).unlink()
+    except Timeout:
+        raise UsageError(f"Another process is writing {path} right now.") from None
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+            raise DataError(
+                f"The disk of {target.parent} is full; nothing was left there. Free some space, or choose another -o."
+            ) from error
+        raise DataError(f"Cannot write {path}: {error.strerror or error}.") from error
 
 
 def _new_file(path: str | os.PathLike[str]) -> tuple[Path, Path]:

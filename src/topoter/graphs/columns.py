@@ -219,6 +219,11 @@ def decide(name: str, column: pa.ChunkedArray, as_category: Collection[str], has
     return _category_or_text(name, as_words(column), hash_text)
 
 
+def most_categories(rows: int) -> int:
+    """How many distinct words a column of so many rows may hold to be categories, and not text."""
+    return min(MAX_CATEGORIES, max(FEW_CATEGORIES, rows // 2))
+
+
 def is_text(kind: pa.DataType) -> bool:
     checks = ("is_string", "is_large_string", "is_string_view")  # the last one is newer than our oldest Arrow
     return any(getattr(pa.types, check)(kind) for check in checks if hasattr(pa.types, check))
@@ -226,7 +231,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 def _category_or_text(name: str, words: pa.ChunkedArray, hash_text: bool) -> Category | Text:
     values = [value for value in pc.unique(words).to_pylist() if value]
-    if len(values) <= min(MAX_CATEGORIES, max(FEW_CATEGORIES, len(words) // 2)):
+    if len(values) <= most_categories(len(words)):
         return _category(name, words)
     if hash_text:
         return Text(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -89,17 +90,27 @@ def read_edges(table: Table, weight_column: str | None = None, time_column: str 
 
 
 def _ends(table: Table, weight_column: str | None, time_column: str | None) -> tuple[str, str]:
-    by_lower = {name.lower(): name for name in table.names}
+    named = table.first if isinstance(table, TextTable) and table.header else table.names
+    return end_columns(table.path, table.names, [weight_column, time_column], named)
+
+
+def end_columns(
+    path: Path, names: Sequence[str], taken: Collection[str | None], named: Collection[str]
+) -> tuple[str, str]:
+    """Which two columns hold the ends of the edges: by their names, else the first two that are not taken.
+
+    `named`: those that the file itself names.
+    """
+    by_lower = {name.lower(): name for name in names}
     for source, target in END_NAMES:
         if source in by_lower and target in by_lower:
             return by_lower[source], by_lower[target]
-    free = [name for name in table.names if name not in (weight_column, time_column)]
-    if isinstance(table, TextTable) and table.header:
-        # A column without a name beside two that have one is the index that pandas writes.
-        named = [name for name in free if name in table.first]
-        free = named if len(named) >= 2 else free
+    free = [name for name in names if name not in taken]
+    # A column without a name beside two that have one is the index that pandas writes.
+    with_name = [name for name in free if name in named]
+    free = with_name if len(with_name) >= 2 else free
     if len(free) < 2:
-        raise UsageError(f"{table.path}: two columns of node ids are needed; found {', '.join(free) or 'none'}.")
+        raise UsageError(f"{path}: two columns of node ids are needed; found {', '.join(free) or 'none'}.")
     return free[0], free[1]
 
 

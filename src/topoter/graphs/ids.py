@@ -14,13 +14,13 @@ from topoter.graphs.arrow import pa, pc
 NodeIds: TypeAlias = "np.ndarray | list[str]"
 
 # 007 and 7 are different ids: only what survives the way to an integer and back is read as one.
-_PLAIN_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
+PLAIN_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
 
 
 def text_ids(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     """Ids given as text: 64-bit integers if every one is a plain integer, else strings, trimmed."""
     column = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    plain = pc.all(pc.match_substring_regex(column, _PLAIN_INTEGER)).as_py()
+    plain = pc.all(pc.match_substring_regex(column, PLAIN_INTEGER)).as_py()
     try:
         return column.cast(pa.int64()) if plain else column
     except pa.ArrowInvalid:  # beyond 64 bits

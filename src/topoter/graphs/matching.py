@@ -55,6 +55,18 @@ def match_features(data: Data, known: Sequence[str] | None, count: int) -> Data:
     return matched
 
 
+def column_map(names: Sequence[str], known: Sequence[str] | None, count: int) -> torch.Tensor | None:
+    """The matrix [C, C'] that takes rows of a graph's features to those of a model; None where they are the same."""
+    from torch_geometric.data import Data
+
+    names = list(names)
+    if known is None and count == 1 and names == STRUCTURAL_NAMES:
+        return torch.tensor([[0.0], [1.0]])  # the constant, as in `match_features`
+    same = torch.eye(len(names))
+    matched: torch.Tensor = match_features(Data(x=same, feature_names=names), known, count).x
+    return None if torch.equal(matched, same) else matched
+
+
 def _column_of(name: str) -> str | None:
     """The column a one-hot feature such as `colour=red` was made from."""
     return name.partition("=")[0] if "=" in name else None

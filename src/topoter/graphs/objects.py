@@ -16,6 +16,7 @@ from topoter.graphs.arrow import pa
 from topoter.graphs.assembly import RawGraph, assemble
 from topoter.graphs.checks import check_graph
 from topoter.graphs.columns import Category, decide
+from topoter.graphs.directory import GraphDirectory
 from topoter.graphs.edge_lists import read_edges
 from topoter.graphs.features import (
     STRUCTURAL_NAMES,
@@ -42,7 +43,8 @@ def as_data(
 ) -> Data:
     """Turn a graph object into PyG's `Data`, checked; the object itself is not changed.
 
-    `graph`: PyG `Data`, a NetworkX graph, a SciPy sparse adjacency matrix, or a DataFrame of edges.
+    `graph`: PyG `Data`, a NetworkX graph, a SciPy sparse adjacency matrix, a DataFrame of edges, or a `GraphDirectory`,
+    which is read into memory.
     `x`: node features. A DataFrame (pandas, polars) is joined by its index, or by a column called id, node or node_id,
     and made into numbers (see `Preparation`). Arrays [N, C], dense or sparse, have their rows in node order (for a
     DataFrame of edges: row i belongs to id i) and are taken as they are.
@@ -52,6 +54,8 @@ def as_data(
     features = frame_features(x, preparation, options) if is_frame(x) else None
     if is_a(graph, "torch_geometric.data", "Data"):
         data = _from_pyg(graph, x, features, preparation)
+    elif isinstance(graph, GraphDirectory):
+        data = graph.as_data() if x is None else _from_pyg(graph.as_data(), x, features, preparation)
     else:
         raw = _raw_graph(graph, preparation if x is None else None)
         if features is not None and raw.has_node_order:

@@ -13,6 +13,7 @@ import numpy as np
 from topoter.errors import DataError, UsageError
 from topoter.graphs.assembly import RawGraph, assemble
 from topoter.graphs.checks import check_graph
+from topoter.graphs.directory import GraphDirectory, is_graph_directory
 from topoter.graphs.edge_lists import open_edges, read_edges
 from topoter.graphs.features import STRUCTURAL_NOTE, read_features
 from topoter.graphs.objects import as_data, from_networkx, from_scipy, pyg_edges
@@ -41,8 +42,9 @@ def read_graph(
 ) -> tuple[Data, list[str]]:
     """Read a graph from a file; returns it and notes on what was assumed, dropped and counted.
 
-    By extension: `.parquet` edge tables, SciPy `.npz`, `.graphml`, `.gml`, PyG `.pt`; anything else is an
-    edge list in text (comma, tab, semicolon or blanks; gzip or not; header or not; # starts a comment).
+    A directory that `topoter import` made is read into memory. Files by extension: `.parquet` edge tables, SciPy
+    `.npz`, `.graphml`, `.gml`, PyG `.pt`; anything else is an edge list in text (comma, tab, semicolon or blanks;
+    gzip or not; header or not; # starts a comment).
     Without a header, columns are numbered from 1, and a third column of numbers is the weight.
 
     `features`: a table with ids (`id_column`, or the first column), or `.npy` / `.npz` with rows in node
@@ -54,6 +56,13 @@ def read_graph(
     finds them out, and a note says what was found. The features' are always found out. `drop_bad` drops bad rows and
     edges, with counts in the notes, instead of stopping at the first.
     """
+    if is_graph_directory(path):
+        if features is not None:
+            raise UsageError(
+                f"{path} holds its features already: import again with others (topoter import --features)."
+            )
+        directory = GraphDirectory.open(path)
+        return directory.as_data(), [directory.describe()]
     path = existing(Path(path))
     if id_column is not None and features is None:
         raise UsageError("The id column is one of the features table: give that too (--features, features= in Python).")

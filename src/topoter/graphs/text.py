@@ -101,7 +101,7 @@ class TextTable(Table):
         return f"{self.path}, line {number}" if number else str(self.path)
 
     def _data_lines(self) -> Iterator[tuple[int, str]]:
-        with io.TextIOWrapper(_open_binary(self.path), encoding="utf-8-sig") as lines:
+        with io.TextIOWrapper(open_binary(self.path), encoding="utf-8-sig") as lines:
             numbered = ((number, line.rstrip("\n")) for number, line in enumerate(lines, start=1))
             rows = ((number, line) for number, line in numbered if line.strip() and not line.startswith("#"))
             yield from islice(rows, int(self.header), None)
@@ -148,7 +148,7 @@ def open_text_table(
     return table.settled(header) if sure else table
 
 
-def _open_binary(path: Path) -> IO[bytes]:
+def open_binary(path: Path) -> IO[bytes]:
     """Open a file for reading, through gzip if its content says so, whatever its name says."""
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
@@ -158,7 +158,7 @@ def _open_binary(path: Path) -> IO[bytes]:
 def _load(path: Path) -> bytes:
     """The whole text of a file as UTF-8 bytes; a binary file is refused."""
     try:
-        with _open_binary(path) as file:
+        with open_binary(path) as file:
             text = file.read()
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"{path} is a damaged gzip file: {error}.") from error

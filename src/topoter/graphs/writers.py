@@ -52,7 +52,7 @@ def write_embeddings(
         if suffix in IDS_BESIDE:
             # Renamed before the array is: whoever sees the array finds its ids.
             with atomic_write(path.with_suffix(IDS_BESIDE[suffix])) as beside:
-                beside.write_text(_one_per_line(ids, path), encoding="utf-8")
+                beside.write_text(one_per_line(ids, path), encoding="utf-8")
 
 
 def check_destination(path: Path, layout: str = "list") -> None:
@@ -70,7 +70,8 @@ def read_embeddings(path: str | os.PathLike[str]) -> tuple[NodeIds, np.ndarray]:
     """
     path = Path(path)
     _check_extension(path, READ)
-    existing(path)
+    if not (path.is_dir() and path.suffix.lower() == ".parquet"):  # a folder of parts is read as one table
+        existing(path)
     try:
         ids, z = _read_array(path) if path.suffix.lower() == ".npy" else _read_table(path)
     except (ValueError, OSError, EOFError, KeyError) as error:
@@ -106,17 +107,22 @@ def _write(path: Path, z: np.ndarray, ids: pa.Array, layout: str) -> None:
         node_ids = user_ids(ids)
         safe_ids = torch.tensor(node_ids) if isinstance(node_ids, np.ndarray) else node_ids
         torch.save(Data(x=torch.tensor(z), num_nodes=len(z), node_ids=safe_ids), path)
-    elif suffix == ".parquet" and layout == "list":
-        write_columns(
-            path, {"id": ids, "embedding": pa.FixedSizeListArray.from_arrays(pa.array(z.ravel()), z.shape[1])}
-        )
+    elif suffix == ".tsv":
+        columns = embedding_columns(ids, z, "columns")
+        del columns["id"]  # they go beside it
+        write_columns(path, columns, header=False)
     else:
-        columns = {f"z{column}": np.ascontiguousarray(z[:, column]) for column in range(z.shape[1])}
-        for_projector = suffix == ".tsv"
-        write_columns(path, columns if for_projector else {"id": ids, **columns}, header=not for_projector)
+        write_columns(path, embedding_columns(ids, z, layout if suffix == ".parquet" else "columns"))
 
 
-def _one_per_line(ids: pa.Array, path: Path) -> str:
+def embedding_columns(ids: pa.Array, z: np.ndarray, layout: str) -> dict[str, Any]:
+    """Ids and embeddings [n, F] as the columns of a table."""
+    if layout == "list":
+        return {"id": ids, "embedding": pa.FixedSizeListArray.from_arrays(pa.array(z.ravel()), z.shape[1])}
+    return {"id": ids, **{f"z{column}": np.ascontiguousarray(z[:, column]) for column in range(z.shape[1])}}
+
+
+def one_per_line(ids: pa.Array, path: Path) -> str:
     lines = [str(value) for value in ids.to_pylist()]
     broken = next((line for line in lines if "\n" in line or "\t" in line), None)
     if broken is not None:

@@ -15,8 +15,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from topoter.errors import UsageError
 from topoter.training.checkpoint import load_checkpoint, save_checkpoint
+from topoter.training.distributed import current_group
 from topoter.training.state import EpochRecord, Interrupted, TrainingState
 
 _logger = logging.getLogger(__name__)
@@ -134,12 +138,12 @@ class Checkpoint(Callback):
             )
         if content.get("phase", state.phase) != state.phase:
             return  # stopped in a later training: this one is made again, and the file waits for that one
-        state.restore(tensors, content)
+        state.restore(_own_streams(tensors, content, state), content)
         self.resume = False
         _logger.info("Going on after epoch %d.", len(state.history))
 
     def on_epoch(self, state: TrainingState, record: EpochRecord) -> None:
-        if time.monotonic() - self._saved_at >= self.seconds:
+        if current_group().any(time.monotonic() - self._saved_at >= self.seconds):
             self.save(state)
 
     def on_interrupt(self, state: TrainingState) -> None:
@@ -148,11 +152,34 @@ class Checkpoint(Callback):
     def save(self, state: TrainingState) -> None:
         if self.resume:
             return
-        save_checkpoint(self.path, "training", state.tensors(), state.scalars())
+        group, tensors = current_group(), state.tensors()
+        if group.size > 1:  # every process draws its own random numbers
+            for name in state.streams:
+                for rank, stream in enumerate(group.gather(tensors[f"random.{name}"])):
+                    tensors[f"random.{name}" if rank == 0 else f"random.{name}@{rank}"] = stream
+        if group.writes:
+            save_checkpoint(self.path, "training", tensors, {**state.scalars(), "processes": group.size})
         self._saved_at = time.monotonic()
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)
+
+
+def _own_streams(tensors: dict[str, Tensor], content: Mapping[str, Any], state: TrainingState) -> dict[str, Tensor]:
+    """The saved state as this process goes on with it: with its own random numbers, or new ones if it was not there."""
+    group, saved = current_group(), content.get("processes", 1)
+    if saved != group.size:
+        _logger.info("Saved by %d processes, going on with %d: other random numbers from here on.", saved, group.size)
+    own = {name: tensor for name, tensor in tensors.items() if "@" not in name}
+    for name, stream in state.streams.items():
+        if group.rank == 0 or name == "parts":  # the parts are the same for all
+            continue
+        if saved == group.size:
+            own[f"random.{name}"] = tensors[f"random.{name}@{group.rank}"]
+        elif isinstance(stream, torch.Generator):
+            epoch = len(content["history"])
+            own[f"random.{name}"] = torch.Generator().manual_seed(7919 * epoch + group.rank).get_state()
+    return own
 
 
 class StopOnSignal(Callback):
@@ -167,7 +194,7 @@ class StopOnSignal(Callback):
             self._before[number] = signal.signal(number, self._ask)
 
     def on_epoch(self, state: TrainingState, record: EpochRecord) -> None:
-        if self.asked:
+        if current_group().any(self.asked):
             raise Interrupted(f"Stopped after epoch {record.epoch} of {state.settings.epochs}.")
 
     def close(self) -> None:

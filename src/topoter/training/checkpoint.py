@@ -13,6 +13,7 @@ from torch import Tensor
 
 from topoter.errors import DataError
 from topoter.graphs.atomic import atomic_write
+from topoter.graphs.directory import GraphDirectory
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -84,10 +85,13 @@ def _from_version_1(
     return renamed, {**content, "parameters": parameters, "history": history, "out_channels": 0}
 
 
-def fingerprint(parameters: dict[str, Any], graphs: Sequence[Data]) -> str:
+def fingerprint(parameters: dict[str, Any], graphs: Sequence[Data | GraphDirectory]) -> str:
     """What a training that goes on must agree on with the one that was stopped: parameters, features and edges."""
     digest = hashlib.sha256(json.dumps(parameters, sort_keys=True, default=_name_of).encode())
     for graph in graphs:
+        if isinstance(graph, GraphDirectory):
+            digest.update(graph.identity.encode())
+            continue
         for tensor in (graph.x.to_dense(), graph.edge_index, graph.get("edge_weight"), graph.get("time")):
             if tensor is not None:
                 digest.update(tensor.contiguous().numpy().tobytes())

@@ -18,6 +18,7 @@ from topoter.errors import TopoterError
 from topoter.kernels import buffers
 from topoter.pretext.objectives import Metrics, Tally
 from topoter.training.callbacks import Callback, EarlyStop
+from topoter.training.distributed import current_group
 from topoter.training.state import EpochRecord, Interrupted, TrainingState, copy_of_weights
 
 
@@ -31,13 +32,14 @@ def train(state: TrainingState, batches: Iterable[Sequence[Any]], callbacks: Seq
     settings, module = state.settings, state.module
     settings.check()
     callbacks = [*callbacks, EarlyStop(settings.patience)]
+    called = current_group().parallel(module)
     try:
         for callback in callbacks:
             callback.on_start(state)
         while len(state.history) < settings.epochs and not state.stopped:
             module.train()
             before = copy_of_weights(module) if settings.keep and settings.keep.weights != "after" else {}
-            record, steps = _epoch(state, batches)
+            record, steps = _epoch(state, called, batches)
             for callback in callbacks:
                 record.metrics.update(callback.measure(state, record))
             state.history.append(record)
@@ -58,9 +60,9 @@ def train(state: TrainingState, batches: Iterable[Sequence[Any]], callbacks: Seq
         callback.on_end(state)
 
 
-def _epoch(state: TrainingState, batches: Iterable[Sequence[Any]]) -> tuple[EpochRecord, int]:
-    """One pass over the batches, and how many steps it took."""
-    module, optimizer = state.module, state.optimizer
+def _epoch(state: TrainingState, module: torch.nn.Module, batches: Iterable[Sequence[Any]]) -> tuple[EpochRecord, int]:
+    """One pass over the batches, and how many steps it took; of several processes, each over its own."""
+    optimizer = state.optimizer
     bare = module.module if isinstance(module, DistributedDataParallel) else module
     weight_of = getattr(bare, "batch_weight", None)
     epoch = len(state.history) + 1
@@ -75,6 +77,7 @@ def _epoch(state: TrainingState, batches: Iterable[Sequence[Any]]) -> tuple[Epoc
         total_weight += weight
         mean.add(metrics, weight)
         steps += 1
+    total_loss, total_weight = current_group().total(total_loss, total_weight)
     if not total_weight:
         raise TopoterError("There is no batch to train on: pass a list, or an iterable that can be read again.")
     loss_of_epoch = total_loss / total_weight
@@ -117,5 +120,10 @@ class _Mean:
                 self._weights[name] = self._weights.get(name, 0.0) + weight
 
     def values(self) -> dict[str, float | None]:
+        group = current_group()
+        for name in self._sums:
+            self._sums[name], self._weights[name] = group.total(self._sums[name], self._weights[name])
+        for name, tally in self._tallies.items():
+            self._tallies[name] = Tally(group.total_of(tally.counts), tally.read)
         means: dict[str, float | None] = {name: total / self._weights[name] for name, total in self._sums.items()}
         return means | {name: tally.value for name, tally in self._tallies.items()}

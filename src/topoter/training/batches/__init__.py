@@ -1,11 +1,13 @@
-"""Batches: an iterable of (x, graph); whether that is a whole graph or many small ones, the loop cannot tell."""
+"""Batches: an iterable of (x, graph): a whole graph, parts of one, or many small ones; the loop cannot tell."""
 
 from topoter.training.batches.graph_sets import ShuffledBatches
 from topoter.training.batches.graphs import Transformed, check_sampling, transitions, usable_device, whole_graph
 from topoter.training.batches.moments import KEEP, moment_batches
+from topoter.training.batches.subgraphs import SUBGRAPHS
 
 __all__ = [
     "KEEP",
+    "SUBGRAPHS",
     "ShuffledBatches",
     "Transformed",
     "check_sampling",

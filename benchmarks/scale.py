@@ -1,0 +1,280 @@
+"""Graphs larger than memory: `python -m benchmarks.scale` measures and writes results/scale.jsonl and docs/scale.md.
+
+    python -m benchmarks.scale --edges 1000000 10000000 100000000 --folder /large/disk
+
+Each case runs in a process of its own, and its peak memory is what the system counted for it, pages of mapped files
+included. The graph is a block model with text ids, made in pieces, written as parquet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.memory import exponent
+from topoter.experiments.store import write_text
+
+ROOT = Path(__file__).parent.parent
+RESULTS, PAGE = ROOT / "results" / "scale.jsonl", ROOT / "docs" / "scale.md"
+MARK = "<!-- measured: everything below is written by `python -m benchmarks.scale` -->"
+MEAN_DEGREE, BLOCK, WITHIN = 20, 2000, 0.8
+FEATURES = CHANNELS = 64
+PIECE = 1_000_000  # rows of a file
+BATCH_NODES = 50_000
+MEMORY = "2GB"
+QUALITY = ("pubmed", "computers", "physics")
+
+# A training, its laps told on stdout: of the graph as a whole, or in parts.
+_FIT = """
+import json, sys, time, warnings
+warnings.simplefilter("ignore")
+from topoter import TopoTER
+from topoter.graphs import GraphDirectory
+laps = []
+parts = int(sys.argv[2]) or None
+lap = lambda record: laps.append(time.perf_counter())
+model = TopoTER(out_channels=int(sys.argv[3]), batch_nodes=parts, epochs=3, on_epoch=lap)
+start = time.perf_counter()
+model.fit(GraphDirectory.open(sys.argv[1]))
+model.save(sys.argv[4])
+print(json.dumps({"epoch_s": min(b - a for a, b in zip(laps, laps[1:])), "until_first_epoch_s": laps[0] - start}))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--edges", type=int, nargs="+", default=[1_000_000, 5_000_000])
+    parser.add_argument("--cases", nargs="*", choices=CASES, default=[name for name in CASES if name != "quality"])
+    parser.add_argument("--folder", type=Path, help="where the graphs go (else a temporary folder)")
+    parser.add_argument("--seeds", type=int, default=5, help="of the case quality")
+    arguments = parser.parse_args()
+    rows = _stored()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
+        for edges in arguments.edges:
+            for case in arguments.cases:
+                for row in CASES[case](Path(name), edges, arguments.seeds):
+                    print(json.dumps(row), flush=True)
+                    rows[row["case"], row["edges"]] = row
+            if "quality" in arguments.cases:
+                break
+    lines = [json.dumps(rows[key]) for key in sorted(rows)]
+    write_text(RESULTS, "\n".join(lines) + "\n")
+    write_text(PAGE, PAGE.read_text(encoding="utf-8").split(MARK)[0] + MARK + "\n\n" + tables(rows))
+
+
+def _stored() -> dict[tuple[str, int], dict[str, Any]]:
+    lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.is_file() else []
+    return {(row["case"], row["edges"]): row for row in map(json.loads, lines)}
+
+
+# ---- the graph ---------------------------------------------------------------------------------------------
+
+
+def write_graph(folder: Path, edges: int, seed: int = 0) -> None:
+    """Edges and features as parquet files of a million rows; text ids, whose order tells nothing of the blocks."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    nodes = 2 * edges // MEAN_DEGREE
+    generator = np.random.default_rng(seed)
+    step = next(prime for prime in (7_368_787, 15_485_863) if nodes % prime)  # a permutation without a table
+
+    def names(node: np.ndarray) -> Any:
+        return pc.binary_join_element_wise("user", pc.cast(pa.array(node * step % nodes), pa.string()), "-")
+
+    for kind in ("edges", "features"):
+        (folder / kind).mkdir(parents=True)
+    for number, start in enumerate(range(0, edges, PIECE)):
+        count = min(PIECE, edges - start)
+        source = generator.integers(0, nodes, count)
+        near = source // BLOCK * BLOCK + generator.integers(0, BLOCK, count)
+        far = generator.integers(0, nodes, count)
+        target = np.where(generator.random(count) < WITHIN, np.minimum(near, nodes - 1), far)
+        pq.write_table(
+            pa.table({"source": names(source), "target": names(target)}), folder / f"edges/{number:05}.parquet"
+        )
+    for number, start in enumerate(range(0, nodes, PIECE)):
+        node = np.arange(start, min(start + PIECE, nodes))
+        x = np.sin(np.outer(node // BLOCK + 1, np.arange(1, FEATURES + 1))) + generator.normal(
+            size=(len(node), FEATURES)
+        )
+        table = {
+            "id": names(node),
+            "x": pa.FixedSizeListArray.from_arrays(pa.array(x.astype(np.float32).ravel()), FEATURES),
+        }
+        pq.write_table(pa.table(table), folder / f"features/{number:05}.parquet")
+
+
+def _graph(folder: Path, edges: int) -> Path:
+    made = folder / str(edges)
+    if not made.exists():
+        write_graph(made, edges)
+    return made
+
+
+# ---- the cases ---------------------------------------------------------------------------------------------
+
+
+# A process's peak starts at that of the process it was forked from: a small one stands between.
+_LAUNCH = """
+import json, os, sys
+child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
+_, status, usage = os.wait4(child, 0)
+print("\\n" + json.dumps([os.waitstatus_to_exitcode(status), usage.ru_maxrss]))
+"""
+
+
+def measured(*command: object) -> tuple[str, float, float]:
+    """What a Python process printed, its seconds, and its peak memory in MB."""
+    start = time.perf_counter()
+    launch = [sys.executable, "-S", "-c", _LAUNCH, sys.executable, *map(str, command)]
+    answer = subprocess.run(launch, stdout=subprocess.PIPE, text=True, check=True)
+    seconds = time.perf_counter() - start
+    said, _, last = answer.stdout.rstrip("\n").rpartition("\n")
+    code, peak = json.loads(last)
+    if code:
+        raise SystemExit(f"{' '.join(map(str, command))[:200]} failed.")
+    return said, seconds, peak / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def import_case(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
+    """Parquet with text ids to a graph directory."""
+    graph = _graph(folder, edges)
+    files = sorted((graph / "edges").glob("*.parquet"))
+    features = [part for file in sorted((graph / "features").glob("*.parquet")) for part in ("--features", file)]
+    command = ("-m", "topoter", "import", *files, *features, "-o", graph / "graph.topo", "--memory", MEMORY)
+    said, seconds, peak = measured(*command, "-q", "--json")
+    found = json.loads(said)
+    yield {
+        "case": "import",
+        "edges": edges,
+        "nodes": found["nodes"],
+        "kept": found["edges"],
+        "seconds": seconds,
+        "peak_mb": peak,
+    }
+
+
+def fit_case(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
+    """An epoch on the whole graph and on parts of it."""
+    graph = _graph(folder, edges)
+    for case, parts in (("fit whole", 0), ("fit parts", BATCH_NODES)):
+        arguments = (graph / "graph.topo", parts, CHANNELS, graph / "model.topoter")
+        said, seconds, peak = measured("-c", _FIT, *arguments)
+        yield {"case": case, "edges": edges, "seconds": seconds, "peak_mb": peak, **json.loads(said)}
+
+
+def embed_case(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
+    """All nodes at once, and block by block; the largest difference relative to the largest value."""
+    import pyarrow.parquet as pq
+
+    graph = _graph(folder, edges)
+    outs = {"embed at once": ("once.parquet", "1TB"), "embed in blocks": ("blocks.parquet", "1GB")}
+    rows = []
+    for case, (out, memory) in outs.items():
+        command = ("-m", "topoter", "embed", graph / "model.topoter", graph / "graph.topo", "-o", graph / out)
+        _, seconds, peak = measured(*command, "--memory", memory, "-q")
+        rows.append({"case": case, "edges": edges, "seconds": seconds, "peak_mb": peak})
+    found = [
+        pq.read_table(graph / out, columns=["embedding"])["embedding"].combine_chunks().flatten().to_numpy()
+        for out, _ in outs.values()
+    ]
+    rows[1]["difference"] = float(np.abs(found[0] - found[1]).max() / np.abs(found[0]).max())
+    rows[1]["is_folder"] = (graph / "blocks.parquet").is_dir()
+    yield from rows
+
+
+def quality_case(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
+    """Accuracy of whole-graph training and of training on parts, a quarter of the nodes each."""
+    from topoter import TopoTER
+    from topoter.datasets import load
+    from topoter.tasks.node_classification import score, split_by_seed, without_labels
+
+    for dataset in QUALITY:
+        found: dict[str, list[float]] = {"whole": [], "clusters": []}
+        for seed in range(seeds):
+            data = split_by_seed(load(dataset), seed)
+            graph = without_labels(data)
+            for kind, scores in found.items():
+                parts = None if kind == "whole" else data.num_nodes // 4
+                z = TopoTER(batch_nodes=parts, random_state=seed).fit_transform(graph)
+                scores.append(score(z, data)["test"])
+        means = {kind: statistics.mean(scores) for kind, scores in found.items()}
+        yield {"case": f"quality {dataset}", "edges": data.num_edges // 2, "seeds": seeds, **means}
+
+
+CASES: dict[str, Callable[[Path, int, int], Iterator[dict[str, Any]]]] = {
+    "import": import_case,
+    "fit": fit_case,
+    "embed": embed_case,
+    "quality": quality_case,
+}
+
+
+# ---- the page ----------------------------------------------------------------------------------------------
+
+
+def tables(rows: dict[tuple[str, int], dict[str, Any]]) -> str:
+    """What was measured, as Markdown."""
+    lines = ["| | edges | seconds | peak memory |", "|---|---|---|---|"]
+    timed = {key: row for key, row in sorted(rows.items()) if "seconds" in row}
+    for (case, edges), row in timed.items():
+        epoch = f" ({row['epoch_s']:.1f} per epoch)" if "epoch_s" in row else ""
+        lines.append(f"| {case} | {edges:,} | {row['seconds']:.1f}{epoch} | {row['peak_mb'] / 1000:.2f} GB |")
+    said = []
+    for case in dict.fromkeys(case for case, _ in timed):
+        sizes = [edges for name, edges in timed if name == case]
+        if len(sizes) > 1:
+            key = "epoch_s" if "epoch_s" in timed[case, sizes[0]] else "seconds"
+            slope = exponent([float(size) for size in sizes], [timed[case, size][key] for size in sizes])
+            said.append(f"- {case}: time grows with edges to the power {slope:.2f}.")
+    for (case, edges), row in timed.items():
+        if "difference" in row:
+            said.append(f"- {case}, {edges:,} edges: {row['difference']:.1e} is the largest difference to all at once.")
+        if case == "fit parts" and ("fit whole", edges) in rows:
+            ratio = row["epoch_s"] / rows["fit whole", edges]["epoch_s"]
+            said.append(f"- {edges:,} edges: an epoch on parts takes {ratio:.2f} times one on the whole graph.")
+    quality = [row for (case, _), row in sorted(rows.items()) if case.startswith("quality")]
+    if quality:
+        said += ["", "| accuracy | whole graph | clusters | seeds |", "|---|---|---|---|"]
+        said += [
+            f"| {row['case'].partition(' ')[2]} | {row['whole']:.1f} | {row['clusters']:.1f} | {row['seeds']} |"
+            for row in quality
+        ]
+    return "\n".join([*lines, "", *said, "", *extrapolated(timed)]) + "\n"
+
+
+LARGER = {"papers100M": (111e6, 1.6e9), "ten billion edges": (1e9, 1e10)}  # nodes, edges
+
+
+def extrapolated(timed: dict[tuple[str, int], dict[str, Any]]) -> list[str]:
+    """Hours on one thread, by the time that each further edge took; the start of a process does not count."""
+    found: dict[str, float] = {}
+    for case, key in (("import", "seconds"), ("fit parts", "epoch_s"), ("embed in blocks", "seconds")):
+        sizes = sorted(edges for name, edges in timed if name == case)
+        if len(sizes) < 2:
+            return []
+        first, last = timed[case, sizes[0]], timed[case, sizes[-1]]
+        found[case] = (last[key] - first[key]) / (sizes[-1] - sizes[0])
+    heads = ["import", "an epoch on parts", "embed in blocks", "memory of fit, at least", "of embed, at least"]
+    lines = [f"| hours, one thread | {' | '.join(heads)} |", "|---|" + "---|" * len(heads)]
+    for name, (nodes, edges) in LARGER.items():
+        hours = [f"{edges * slope / 3600:.1f}" for slope in found.values()]
+        memory = [f"{(0.7e9 + per_node * nodes) / 1e9:.0f} GB" for per_node in (40, 25)]
+        lines.append(f"| {name} | {' | '.join([*hours, *memory])} |")
+    return lines
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,291 @@
+"""Embeddings of a graph larger than memory, exact: stage by stage, block by block, from files to files.
+
+Dense stages go through the rows, propagation through the columns: a few columns of all nodes at a time are in memory,
+and the lists of neighbours stream past them. What is finished is a file, so that a run that was stopped goes on with
+the block it was at. Several processes (see `training.distributed`) share the blocks, on one file system.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from topoter.encoders.stages import Dense, Propagate, Stage, stages
+from topoter.errors import DataError, UsageError
+from topoter.estimator import TopoTER
+from topoter.graphs import GraphDirectory
+from topoter.graphs.array_files import ArrayWriter, read_rows, rows_written
+from topoter.graphs.arrow import pa, pq
+from topoter.graphs.atomic import atomic_write
+from topoter.graphs.matching import column_map
+from topoter.graphs.writers import IDS_BESIDE, embedding_columns, one_per_line
+from topoter.kernels import mode
+from topoter.kernels.neighbour_sums import propagate_rows, propagate_rows_plain
+from topoter.memory import show_memory
+from topoter.structure.features import FEATURE_SCALINGS
+from topoter.structure.large_graph import LargeGraph
+from topoter.training.distributed import Group, current_group
+
+_logger = logging.getLogger("topoter")
+
+Report = Callable[[str, float], None]
+WRITTEN = (".parquet", ".npy")
+_ENTRIES = 1 << 23  # neighbours that stream past between two reports
+_MOST_ROWS = 1 << 16  # of a block
+
+
+def can_embed_in_blocks(model: TopoTER) -> bool:
+    """Whether the encoder is one of those that can be taken apart."""
+    return stages(model.model_.encoder) is not None
+
+
+def embed_in_blocks(
+    model: TopoTER,
+    directory: GraphDirectory,
+    out: Path,
+    memory: int,
+    layout: str = "list",
+    report: Report | None = None,
+) -> tuple[int, int]:
+    """Write the embeddings of all nodes: `.npy`, or a folder of parquet files; returns their shape [N, F].
+
+    Args:
+        memory: bytes that may be used for blocks.
+        report: told what is being done and which share of all is done.
+    """
+    plan = stages(model.model_.encoder)
+    if plan is None:
+        raise UsageError(f"The encoder {model.encoder!r} needs the whole graph in memory to embed it.")
+    if out.suffix.lower() not in WRITTEN:
+        raise UsageError(f"{out}: embeddings of a graph larger than memory are written as {' or '.join(WRITTEN)}.")
+    if not out.resolve().parent.is_dir():
+        raise UsageError(f"Cannot write {out}: the folder {out.resolve().parent} does not exist.")
+    work = _Work.prepare(model, directory, out.resolve(), memory, plan)
+    model.model_.eval()
+    with torch.no_grad():
+        for number, stage in enumerate(plan[:-1]):
+            work.report = _share_of(report, number, len(plan))
+            work.run(number, stage)
+        last = plan[-1]
+        assert isinstance(last, Dense)
+        work.report = _share_of(report, len(plan) - 1, len(plan))
+        shape = _write(work, last, out.resolve(), layout)
+    if work.group.writes:
+        shutil.rmtree(work.folder)
+    return shape
+
+
+@dataclass
+class _Work:
+    """Everything the stages share; `current` is the stage whose result is on disk as blocks of columns."""
+
+    graph: LargeGraph
+    directory: GraphDirectory
+    features: Callable[[Tensor], Tensor]
+    folder: Path
+    columns: int  # of a block
+    rows: int
+    scale: np.ndarray  # D^-1/2
+    group: Group
+    current: int = -1
+    report: Callable[[str, float], None] = lambda text, share: None
+
+    @classmethod
+    def prepare(cls, model: TopoTER, directory: GraphDirectory, out: Path, memory: int, plan: list[Stage]) -> _Work:
+        graph = LargeGraph.from_directory(directory)
+        n = graph.num_nodes
+        widest = max(graph.num_features, model.model_.encoder.out_channels)
+        columns = int((0.8 * memory - 12 * n) // (8 * n))  # two arrays of 4 bytes, beside indptr and scale
+        if columns < 1:
+            raise UsageError(
+                f"{show_memory(memory)} are too little to embed {n:,} nodes: give at least "
+                f"--memory {show_memory(25 * n).replace(' ', '')}."
+            )
+        rows = int(min(_MOST_ROWS, max(1, 0.1 * memory // (16 * widest))))
+        folder = out.with_name(f".{out.name}.blocks")
+        group = current_group()
+        columns = min(columns, -(-widest // group.size))  # a block for each process at least
+        if group.writes:
+            _keep_or_clear(folder, model, directory, f"{columns} {rows} {len(plan)} {out.suffix}")
+        group.wait()
+        scaling = FEATURE_SCALINGS[model.effective_params()["feature_scaling"]]
+        known = getattr(model, "feature_names_in_", None)
+        select = column_map(directory.manifest.feature_names, known, model.n_features_in_)
+
+        def features(x: Tensor) -> Tensor:
+            return scaling(x if select is None else x @ select)
+
+        done = [int(stage.name.removeprefix("stage-")) for stage in folder.glob("stage-*")]
+        group.wait()  # all have looked before the first one changes anything
+        return cls(graph, directory, features, folder, columns, rows, _scale(graph), group, max(done, default=-1))
+
+    def run(self, number: int, stage: Stage) -> None:
+        """Do a stage, unless it is done, and forget the one before."""
+        if number <= self.current:
+            return
+        made = self.folder / f"unfinished-{number}"
+        made.mkdir(exist_ok=True)
+        if isinstance(stage, Propagate):
+            self._propagate(stage, made)
+        elif self.group.writes:  # little work beside propagation, and all of it on the disk
+            self._dense(stage, made)
+        self.group.wait()
+        if self.group.writes:
+            made.rename(self.folder / f"stage-{number}")
+            if self.current >= 0:
+                shutil.rmtree(self.folder / f"stage-{self.current}")
+        self.current = number
+        self.group.wait()
+
+    def blocks(self) -> list[Path]:
+        """The blocks of columns of the last stage, in order."""
+        return sorted((self.folder / f"stage-{self.current}").glob("*.npy"))
+
+    def read(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+        """Rows of the last stage and of the features, as a dense stage takes them."""
+        stored = np.array(self.graph.features[start:stop], dtype=np.float32)
+        x = self.features(torch.from_numpy(stored))
+        if self.current < 0:
+            return x, x
+        return torch.from_numpy(np.concatenate([read_rows(file, start, stop) for file in self.blocks()], axis=1)), x
+
+    def _dense(self, stage: Dense, folder: Path) -> None:
+        """All rows through a dense stage, into blocks of columns; rows that are written already stay."""
+        width, n = stage.apply(*self.read(0, 1)).size(1), self.graph.num_nodes
+        firsts = range(0, width, self.columns)
+        files = {first: folder / f"{first:06}.npy" for first in firsts}
+        wide = {first: min(self.columns, width - first) for first in firsts}
+        done = min(rows_written(files[first], np.float32, wide[first]) for first in firsts)
+        done -= done % self.rows if done < n else 0
+        with ExitStack() as stack:
+            writers = {
+                first: stack.enter_context(ArrayWriter(files[first], np.float32, wide[first], done)) for first in firsts
+            }
+            for start in range(done, n, self.rows):
+                made = stage.apply(*self.read(start, min(start + self.rows, n))).numpy()
+                for first, writer in writers.items():
+                    writer.append(made[:, first : first + wide[first]])
+                self.graph.release()
+                self.report("transforming", start / n)
+
+    def _propagate(self, stage: Propagate, folder: Path) -> None:
+        """Each block of columns over all edges; a block that is done is a file."""
+        blocks = self.blocks()[self.group.rank :: self.group.size]
+        for number, block in enumerate(blocks):
+            target = folder / block.name
+            if target.exists():
+                continue
+            h = np.load(block, allow_pickle=False)
+            other = np.empty_like(h)
+            for hop in range(stage.times):
+                for share in self._hop(h, other):
+                    self.report("propagating", (number + (hop + share) / stage.times) / len(blocks))
+                h, other = other, h
+            with atomic_write(target) as temporary, ArrayWriter(temporary, np.float32, h.shape[1]) as writer:
+                writer.append(h)
+
+    def _hop(self, h: np.ndarray, out: np.ndarray) -> Iterator[float]:
+        """One propagation, yielding which share of it is done."""
+        multiply = propagate_rows if mode() == "fast" else propagate_rows_plain
+        graph = self.graph
+        indptr, indices = np.asarray(graph.indptr), np.asarray(graph.indices)
+        weight = None if graph.weight is None else np.asarray(graph.weight)
+        cuts = np.searchsorted(indptr, np.arange(_ENTRIES, len(indices), _ENTRIES)).tolist()
+        for start, stop in zip([0, *cuts], [*cuts, graph.num_nodes]):
+            if stop > start:
+                multiply(start, stop, indptr, indices, weight, self.scale, h, out)
+            graph.release()
+            yield stop / graph.num_nodes
+
+
+def _write(work: _Work, last: Dense, out: Path, layout: str) -> tuple[int, int]:
+    """The last stage, from blocks to the user's file or folder."""
+    width = last.apply(*work.read(0, 1)).size(1)
+    parts = work.folder / ("rows" if out.suffix.lower() == ".npy" else "parts")
+    parts.mkdir(exist_ok=True)
+    start = 0
+    for number, batch in enumerate(pq.ParquetFile(work.directory.path / "ids.parquet").iter_batches(work.rows)):
+        stop = start + batch.num_rows
+        file = parts / f"part-{number:06}{out.suffix.lower()}"
+        if number % work.group.size == work.group.rank and not file.exists():
+            z = last.apply(*work.read(start, stop)).numpy()
+            with atomic_write(file) as temporary:
+                if out.suffix.lower() == ".npy":
+                    z.astype(np.float32, copy=False).tofile(temporary)
+                else:
+                    pq.write_table(pa.table(embedding_columns(batch.column(0), z, layout)), temporary)
+            work.graph.release()
+            work.report("writing", stop / work.graph.num_nodes)
+        start = stop
+    work.group.wait()
+    if not work.group.writes:
+        return start, width
+    if out.suffix.lower() == ".npy":
+        _join(work, parts, out, width)
+    else:
+        if out.is_dir():
+            shutil.rmtree(out)
+        elif out.exists():
+            out.unlink()
+        parts.rename(out)
+    return start, width
+
+
+def _join(work: _Work, parts: Path, out: Path, width: int) -> None:
+    """Blocks of rows as one array, and the ids beside it."""
+    ids = pq.ParquetFile(work.directory.path / "ids.parquet")
+    with atomic_write(out) as temporary:
+        with ArrayWriter(temporary, np.float32, width) as writer:
+            for file in sorted(parts.iterdir()):
+                writer.append(np.fromfile(file, dtype=np.float32).reshape(-1, width))
+        with atomic_write(out.with_suffix(IDS_BESIDE[".npy"])) as beside, beside.open("w", encoding="utf-8") as lines:
+            for batch in ids.iter_batches(_MOST_ROWS):
+                lines.write(one_per_line(batch.column(0), out))
+
+
+def _scale(graph: LargeGraph) -> np.ndarray:
+    """1 / sqrt of each node's degree, itself counted."""
+    degree = np.diff(graph.indptr).astype(np.float32)
+    if graph.weight is not None:
+        ends = np.concatenate([[0.0], np.cumsum(graph.weight, dtype=np.float64)])
+        degree = (ends[graph.indptr[1:]] - ends[graph.indptr[:-1]]).astype(np.float32)
+    scale: np.ndarray = 1 / np.sqrt(degree + 1)
+    return scale
+
+
+def _keep_or_clear(folder: Path, model: TopoTER, directory: GraphDirectory, sizes: str) -> None:
+    """Make the folder of blocks, and clear one that belongs to another model, graph or block size."""
+    digest = hashlib.sha256(f"{directory.identity} {sizes} {model.effective_params()['feature_scaling']}".encode())
+    for name, tensor in sorted(model.model_.encoder.state_dict().items()):
+        digest.update(name.encode() + tensor.cpu().contiguous().numpy().tobytes())
+    mark, said = folder / "of", digest.hexdigest()
+    if mark.is_file() and mark.read_text() == said:
+        _logger.info("Going on with the blocks of an embedding that was stopped.")
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    need = 4 * directory.num_nodes * (directory.num_features + 2 * model.model_.encoder.out_channels)
+    free = shutil.disk_usage(folder).free
+    if need > free:
+        shutil.rmtree(folder)
+        raise DataError(
+            f"The disk of {folder.parent} has {show_memory(free)} free, and the embedding needs about "
+            f"{show_memory(need)} there until it is done."
+        )
+    mark.write_text(said)
+
+
+def _share_of(report: Report | None, number: int, count: int) -> Callable[[str, float], None]:
+    """Progress within one stage as progress of all."""
+    if report is None:
+        return lambda text, share: None
+    return lambda text, share: report(text, (number + share) / count)

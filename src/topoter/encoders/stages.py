@@ -1,0 +1,100 @@
+"""An encoder as stages, for graphs whose representations do not fit into memory.
+
+A dense stage works on rows, whatever the graph; propagation works on columns, whatever the others are. So the one
+can be done a block of rows at a time, the other a block of columns. An encoder of your own is added by
+
+    @stages.register
+    def _(encoder: MyEncoder) -> list[Stage]: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import singledispatch
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from topoter.encoders.base import without_bias
+from topoter.encoders.gcn import GCN
+from topoter.encoders.sgc import SGC
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Rows to rows: (h [n, K], x [n, C]) -> [n, K']; x are the features, and h of the first stage is x."""
+
+    apply: Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Propagate:
+    """H <- D^-1/2 (A + I) D^-1/2 H, so many times."""
+
+    times: int
+
+
+Stage = Dense | Propagate
+
+
+@singledispatch
+def stages(encoder: nn.Module) -> list[Stage] | None:
+    """The stages of an encoder, a dense one first and last; None where it has to see the whole graph at once."""
+    return None
+
+
+@stages.register
+def _(encoder: SGC) -> list[Stage]:
+    found: list[Stage] = []
+    for number, layer in enumerate(encoder.layers):
+        narrow = number == 0 and layer.in_features < layer.out_features
+        if narrow:  # A (X W) = (A X) W: what is narrower is propagated
+            found += [Dense(lambda h, x: h), Propagate(encoder.order)]
+        else:
+            found += [Dense(_linear(layer)), Propagate(encoder.order)]
+        found.append(Dense(_activated(layer, encoder.negative_slope, narrow)))
+    return _merged(found)
+
+
+@stages.register
+def _(encoder: GCN) -> list[Stage]:
+    found: list[Stage] = []
+    for number, layer in enumerate(encoder.layers):
+        slope = 0.0 if number < len(encoder.layers) - 1 else 1.0
+        found += [Dense(_linear(layer)), Propagate(1), Dense(_activated(layer, slope, False))]
+    return _merged(found)
+
+
+def hops(found: list[Stage]) -> int:
+    """How far a node's representation sees."""
+    return sum(stage.times for stage in found if isinstance(stage, Propagate))
+
+
+def _linear(layer: nn.Linear) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda h, x: without_bias(layer, h)
+
+
+def _activated(layer: nn.Linear, slope: float, with_weight: bool) -> Callable[[Tensor, Tensor], Tensor]:
+    def apply(h: Tensor, x: Tensor) -> Tensor:
+        h = (without_bias(layer, h) if with_weight else h) + layer.bias
+        return torch.relu(h) if slope == 0 else functional.leaky_relu(h, slope)
+
+    return apply
+
+
+def _merged(found: list[Stage]) -> list[Stage]:
+    """Two dense stages in a row as one, so that what lies between is never written down."""
+    merged: list[Stage] = []
+    for stage in found:
+        before = merged[-1] if merged else None
+        if isinstance(stage, Dense) and isinstance(before, Dense):
+            merged[-1] = Dense(_one_after_the_other(before, stage))
+        else:
+            merged.append(stage)
+    return merged
+
+
+def _one_after_the_other(first: Dense, second: Dense) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda h, x: second.apply(first.apply(h, x), x)

@@ -1,0 +1,109 @@
+"""What a training or an embedding will need, before it starts.
+
+Memory by formulas whose constants `python -m benchmarks.scale --parts memory` measures (docs/scale.md); time by a
+short run on a block model with as many features and the same mean degree.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from topoter.errors import UsageError
+from topoter.estimator import TopoTER
+from topoter.memory import show_memory
+from topoter.structure.partition import METIS_ENTRIES
+
+PROCESS = 700e6  # bytes: Python with torch and the compiled kernels
+METIS = 120  # bytes per entry of the lists of neighbours
+PAGE = 4096
+SAFETY = 1.25  # on all that grows with the graph
+LEAST_BATCH = 1000  # nodes: smaller parts hold too few pairs to learn from
+SAMPLE = 50_000  # edges of the block model that time is measured on
+
+
+@dataclass(frozen=True)
+class Size:
+    """What memory and time depend on."""
+
+    nodes: int
+    edges: int
+    features: int
+    channels: int
+
+    @property
+    def mean_degree(self) -> float:
+        return 2 * self.edges / max(self.nodes, 1)
+
+    def part(self, nodes: int) -> Size:
+        """A part of the graph of so many nodes, all edges kept."""
+        return Size(nodes, round(self.edges * nodes / max(self.nodes, 1)), self.features, self.channels)
+
+
+def size_of(graph: Any, model: TopoTER) -> Size:
+    """The size of PyG's `Data` or of a `GraphDirectory`, with the widest layer of a model."""
+    parameters = model.effective_params()
+    channels = max(parameters["out_channels"], parameters["hidden_channels"])
+    if parameters["encoder"] == "gin":
+        channels = 2 * parameters["hidden_channels"] * parameters["num_layers"]
+    edges = int(graph.num_edges) if hasattr(graph, "manifest") else int(graph.num_edges) // 2
+    return Size(int(graph.num_nodes), edges, int(graph.num_features), channels)
+
+
+def fit_memory(size: Size) -> float:
+    """Bytes of a training on the whole graph, the graph itself included."""
+    return PROCESS + SAFETY * _step(size)
+
+
+def embed_memory(size: Size) -> float:
+    """Bytes of embedding all nodes at once."""
+    return PROCESS + SAFETY * (size.nodes * (80 + 4 * size.features + 22 * size.channels) + 152 * size.edges)
+
+
+def parts_memory(size: Size, batch_nodes: int) -> float:
+    """Bytes of a training on parts: one in training, one read ahead, and a few numbers per node of the graph."""
+    cutting = METIS * 2 * size.edges if 2 * size.edges <= METIS_ENTRIES else 0
+    part = size.part(min(batch_nodes, size.nodes))
+    # Nodes lie scattered in the files: each brings pages of its own for features and neighbours, for both parts.
+    mapped = min(4 * size.features * size.nodes + 8 * size.edges, 4 * PAGE * part.nodes)
+    return PROCESS + 40 * size.nodes + mapped + max(cutting, SAFETY * 1.5 * _step(part))
+
+
+def batch_nodes_within(size: Size, memory: int) -> int:
+    """The largest parts that a training within so much memory can take."""
+    least = parts_memory(size, LEAST_BATCH)
+    if least > memory:
+        needed = show_memory(least).replace(" ", "")
+        raise UsageError(
+            f"{show_memory(memory)} are too little to train on this graph: give at least --memory {needed}."
+        )
+    low, high = LEAST_BATCH, size.nodes
+    while low < high:  # the memory grows with the parts
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if parts_memory(size, middle) <= memory else (low, middle - 1)
+    return max(low, LEAST_BATCH)
+
+
+def measured_seconds(model: TopoTER, size: Size) -> tuple[float, float]:
+    """Seconds of an epoch and of embedding all nodes, from a block model scaled up by its edges."""
+    from topoter.datasets import block_model
+
+    degree = min(max(size.mean_degree, 1.0), 50.0)
+    nodes = int(min(2 * SAMPLE / degree, max(size.nodes, 10 * degree, 100)))
+    sample = block_model(nodes, 2, degree, max(2, size.features), 0)
+    once = TopoTER(**{**model.get_params(), "batch_nodes": None, "epochs": 1, "random_state": 0})
+    once.fit(sample)  # compiles and warms up
+    stamps: list[float] = []
+    timed = TopoTER(**{**once.get_params(), "epochs": 4, "on_epoch": lambda record: stamps.append(time.perf_counter())})
+    timed.fit(sample)
+    start = time.perf_counter()
+    timed.transform(sample)
+    embedding = time.perf_counter() - start
+    factor = max(size.edges, 1) / max(int(sample.num_edges) // 2, 1)
+    return factor * min(b - a for a, b in pairwise(stamps)), factor * embedding
+
+
+def _step(size: Size) -> float:
+    return size.nodes * (430 + 8 * size.features + 17 * size.channels) + 224 * size.edges

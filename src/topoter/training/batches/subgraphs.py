@@ -1,0 +1,146 @@
+"""Parts of a graph as batches: clusters joined anew each epoch (Cluster-GCN), or neighbourhoods that are sampled.
+
+Transformations, pairs and normalisation are those of the part: edges that leave it are cut off. Every node is in at
+least one part in each epoch.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from topoter.errors import TopoterError, UsageError
+from topoter.structure.features import Features, prepare_features
+from topoter.structure.graph_sets import Batch
+from topoter.structure.large_graph import LargeGraph
+from topoter.structure.partition import cut_share, partition
+from topoter.training.batches.read_ahead import read_ahead
+from topoter.training.distributed import current_group
+
+_logger = logging.getLogger("topoter")
+
+CLUSTERS_JOINED = 8  # per batch: more of them mix better, and cut off more edges
+HOPS, FANOUT = 2, 4  # of sampled neighbourhoods
+
+
+class SubgraphBatches(ABC):
+    """The batches of an epoch; the parts are drawn anew for every pass, by the training's own generator.
+
+    Args:
+        graph: in memory or on disk.
+        batch_nodes: how many nodes a step takes, about: a part, or with several processes a part for each.
+        prepare: from features as they are stored to those the encoder takes.
+    """
+
+    def __init__(
+        self,
+        graph: LargeGraph,
+        batch_nodes: int,
+        generator: torch.Generator,
+        device: torch.device | str = "cpu",
+        prepare: Callable[[torch.Tensor], Features] = prepare_features,
+    ) -> None:
+        self.graph, self.batch_nodes, self.generator, self.device = graph, batch_nodes, generator, device
+        self.prepare, self.group = prepare, current_group()
+        self.kept_edges = 0  # in the parts of the last epoch, as often as they were there
+        self._told = False
+
+    def __iter__(self) -> Iterator[Batch]:
+        self.kept_edges, parts, nodes = 0, 0, 0
+        for x, adjacency in read_ahead(self.draw(), self._make):
+            self.kept_edges += adjacency.num_edges
+            parts, nodes = parts + 1, nodes + adjacency.num_nodes
+            if adjacency.num_edges:
+                yield x, adjacency
+            elif self.group.size > 1:  # the other processes would wait for this step
+                raise TopoterError("A part without edges: several processes need larger parts (--batch-nodes).")
+            self.graph.release()
+        if not self._told:
+            self._told = True
+            self.kept_edges = round(self.group.total(self.kept_edges)[0])
+            _logger.info("%d parts per epoch, %s nodes each; %s", parts, f"{nodes // max(parts, 1):,}", self.cut_off())
+
+    def example(self) -> Batch:
+        """One batch, for what looks at the data before the training; draws nothing from the generator."""
+        state = self.generator.get_state()
+        try:
+            return self._make(next(self.draw()))
+        finally:
+            self.generator.set_state(state)
+
+    @abstractmethod
+    def draw(self) -> Iterator[np.ndarray]:
+        """The nodes of each part of an epoch, ascending; of several processes, those of this one's parts."""
+
+    @abstractmethod
+    def cut_off(self) -> str:
+        """Which edges an epoch does not see, in words."""
+
+    def _make(self, nodes: np.ndarray) -> Batch:
+        x, adjacency = self.graph.part(nodes)
+        return self.prepare(x), adjacency.to(self.device)
+
+
+class ClusterBatches(SubgraphBatches):
+    """The graph is cut into clusters once; each epoch joins them at random, with the edges between those joined."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.steps = max(1, round(self.graph.num_nodes / self.batch_nodes))
+        size = self.group.size  # a step's clusters are shared among the processes, as many for each
+        clusters = size if self.steps == 1 else size * -(-CLUSTERS_JOINED // size) * self.steps
+        seed = self.generator.initial_seed()
+        part = partition(self.graph, clusters, seed)
+        self.between = cut_share(self.graph, part)
+        order = np.argsort(part, kind="stable")
+        found = np.split(order, np.cumsum(np.bincount(part, minlength=clusters))[:-1])
+        self.clusters = [nodes.astype(np.int64) for nodes in found if len(nodes)]
+        self.graph.release()
+
+    def draw(self) -> Iterator[np.ndarray]:
+        order = torch.randperm(len(self.clusters), generator=self.generator).tolist()
+        for joined in np.array_split(order, min(self.steps, len(order))):
+            mine = joined[self.group.rank :: self.group.size]
+            if not len(mine):
+                raise UsageError(f"The graph is too small to be shared among {self.group.size} processes.")
+            yield np.sort(np.concatenate([self.clusters[number] for number in mine]))
+
+    def cut_off(self) -> str:
+        share = 1 - self.kept_edges / max(self.graph.num_edges, 1)
+        return f"{share:.1%} of the edges lie between parts and are cut off ({self.between:.1%} between clusters)."
+
+
+class NeighbourBatches(SubgraphBatches):
+    """Random nodes with some of their neighbours and of those one hop further, and all edges between them."""
+
+    def draw(self) -> Iterator[np.ndarray]:
+        graph = self.graph
+        seeds = max(1, self.batch_nodes // sum(FANOUT**hop for hop in range(HOPS + 1)))
+        order = torch.randperm(graph.num_nodes, generator=self.generator).numpy()
+        drawn = int(torch.randint(1 << 62, (), generator=self.generator))
+        random = np.random.default_rng([drawn, self.group.rank])
+        for chunk in np.array_split(order, -(-graph.num_nodes // max(seeds, self.group.size))):
+            found = frontier = chunk[self.group.rank :: self.group.size]
+            for _ in range(HOPS):
+                frontier = _some_neighbours(graph, frontier, random)
+                found = np.concatenate([found, frontier])
+            yield np.unique(found)
+
+    def cut_off(self) -> str:
+        return f"of each node {FANOUT} neighbours are sampled, {HOPS} hops far, and the other edges cut off."
+
+
+def _some_neighbours(graph: LargeGraph, nodes: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Up to `FANOUT` neighbours of each node, drawn with repetition."""
+    start, degree = graph.indptr[nodes], graph.indptr[nodes + 1] - graph.indptr[nodes]
+    start, degree = start[degree > 0], degree[degree > 0]
+    offset = (random.random((FANOUT, len(start))) * degree).astype(np.int64)
+    return np.unique(graph.indices[(start + offset).ravel()]).astype(np.int64)
+
+
+SUBGRAPHS: dict[str, type[SubgraphBatches]] = {"clusters": ClusterBatches, "neighbours": NeighbourBatches}
