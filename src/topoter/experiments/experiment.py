@@ -123,4 +123,8 @@ class Experiment:
         count = 1 if row.protocol in self.single else seeds
         variations = [recipe.of_interest(variation) for variation in self.variations]
         different = [item for place, item in enumerate(variations) if item not in variations[:place]]
-        return [Run(recipe, row.protocol, seed, variation) for variation in different for seed in range(count)]
+        return [
+            Run(recipe, row.protocol, seed, variation, recipe.limits)
+            for variation in different
+            for seed in range(count)
+        ]
