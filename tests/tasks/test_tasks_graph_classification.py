@@ -30,6 +30,14 @@ SMALL = {
     "infograph": {"hidden_channels": 8, "epochs": 3},
     "degree-histogram": {"bins": 6},
     "wl": {"iterations": 2},
+    "sp": {},
+    "gk": {"samples": 20},
+    "rw": {},
+    "mlg": {"levels": 1, "rank": 3, "sampled_nodes": 10},
+    "dgk": {"epochs": 1},
+    "node2vec": {"walks": 1, "length": 5},
+    "sub2vec": {"epochs": 2, "length": 5},
+    "graph2vec": {"epochs": 2},
 }
 
 
