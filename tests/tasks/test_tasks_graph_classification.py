@@ -38,6 +38,8 @@ SMALL = {
     "node2vec": {"walks": 1, "length": 5},
     "sub2vec": {"epochs": 2, "length": 5},
     "graph2vec": {"epochs": 2},
+    "graphcl": {"hidden_channels": 8, "epochs": 2},
+    "graphmae": {"hidden_channels": 8, "epochs": 2},
 }
 
 

@@ -92,6 +92,8 @@ KINDS: dict[str, Callable[[Any], Outcome]] = {
     "vgae": of_method("vgae", "node", **NODE),
     "dgi": of_method("dgi", "node", **NODE),
     "infograph": of_method("infograph", "graph", epochs=EPOCHS, batch_size=4, hidden_channels=4),
+    "graphcl": of_method("graphcl", "graph", epochs=EPOCHS, batch_size=4, hidden_channels=4),
+    "graphmae": of_method("graphmae", "graph", epochs=EPOCHS, batch_size=4, hidden_channels=4),
     "topoter over time": of_method("topoter", "temporal", **{**TEMPORAL, "encoder": "gcn"}),
     "vgae over time": of_method("vgae", "temporal", **TEMPORAL),
     "links": of_method("topoter", "link", **LINKS, dropout=0.2, hidden_edges=0.3),

@@ -59,6 +59,8 @@ EXPERIMENT = Experiment(
         Row("graph2vec"),
         Row("random-init"),
         Row("infograph"),
+        Row("graphcl"),
+        Row("graphmae"),
         Row("topoter", "paper"),
         Row("topoter", "best"),
     ),

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
+_SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.5, 0.75)  # of the nodes that are neighbours, where sub2vec's words change
+
+
 class _Documents:
     """Rows of words, each with the number of the graph it belongs to, again for every epoch."""
 
@@ -85,7 +88,7 @@ class Graph2Vec(_Doc2Vec):
 class Sub2Vec(_Doc2Vec):
     """sub2vec (Adhikari et al., 2018), its structural form: the words are degrees along random walks.
 
-    A degree is given as its share of the nodes, in twentieths, as in the authors' code.
+    A degree is given as its share of the nodes, in the steps of the authors' code.
 
     Args:
         walks, length: one walk from every node, so often, over so many nodes.
@@ -97,7 +100,7 @@ class Sub2Vec(_Doc2Vec):
         operator = graph_set.adjacency.summed
         sizes = graph_set.nodes.diff()
         graph = torch.repeat_interleave(sizes)
-        share = (20 * operator.indptr.diff() / sizes[graph]).ceil().long()
+        share = torch.bucketize(operator.indptr.diff() / sizes[graph], torch.tensor(_SHARES))
         found = []
         for _ in range(self.parameters.get("walks", 1)):
             walks = random_walks(operator.indptr, operator.indices.long(), self.parameters.get("length", 20), generator)
