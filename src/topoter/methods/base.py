@@ -45,9 +45,11 @@ class Fitted:
         embedding: from a graph to its nodes' embeddings [N, F], or from a list of graphs to theirs [G, F].
         pairs: from a graph and pairs [2, P] to scores [P]; inner products of the embeddings if not given.
         kernel: similarities between the graphs of the set [G, G], in place of embeddings.
-        classes: from a graph to the classes of its nodes [N], of a method that was trained with labels.
+        classes: from a graph to the classes of its nodes [N], or from a list of graphs to theirs [G], of a method that
+            was trained with labels.
         history: what each epoch of the (last) training showed; `pretraining` that of one before it.
         best_epoch: the one whose weights were kept, where validation chose it.
+        validation: accuracy in percent on what chose it, of a method that was trained with labels of graphs.
     """
 
     embedding: Callable[[Any], np.ndarray] | None = None
@@ -57,6 +59,7 @@ class Fitted:
     history: list[EpochRecord] = field(default_factory=list)
     pretraining: list[EpochRecord] = field(default_factory=list)
     best_epoch: int | None = None
+    validation: float | None = None
 
     @property
     def losses(self) -> list[float]:
