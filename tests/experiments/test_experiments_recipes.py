@@ -268,6 +268,16 @@ def test_the_table_keeps_the_authors_protocol_in_a_column_of_its_own(graph):
     assert table.cells[0][0].text == "topoter (paper)"
 
 
+def test_a_method_with_labels_is_marked_and_has_no_classifier_to_restart(graph):
+    recipe = two_epochs(load_recipe("node-classification", "gcn", "cora"))
+    record = execute(EXPERIMENT, Run(recipe, "validation", 0), graph).record
+    assert record.details["trained_with"] == "labels"
+    (table,) = tables_of(EXPERIMENT, [record], 1)
+    assert table.cells[0][0].text == "gcn (with labels)"
+    with pytest.raises(UsageError, match="gcn predicts classes itself"):
+        execute(EXPERIMENT, Run(recipe, "paper", 0), graph)
+
+
 def test_a_plan_holds_every_row_and_the_authors_protocol_once():
     runs = EXPERIMENT.plan(None, None, seeds=3)
     assert len(runs) == 3 * (len(EXPERIMENT.rows) - 1) * 3 + 3

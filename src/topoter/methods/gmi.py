@@ -80,18 +80,20 @@ class GraphicalInformation(PretextModule):
         return loss, {}
 
     def edge_loss(self, h: Tensor, adjacency: Adjacency) -> Tensor:
-        """Cross entropy of A + I from inner products, connected pairs counting twice as all others together.
+        """Cross entropy of A + I from inner products, connected pairs counting twice as much as all others together.
 
-        The authors sum over all N^2 pairs; ours takes as many disconnected ones as there are edges, drawn anew each
+        The authors sum over all N^2 entries; ours takes as many disconnected pairs as there are edges, drawn anew each
         time, which has the same mean and fits in memory.
         """
         space = adjacency.pair_space
         disconnected = space.disconnected(torch.minimum(space.num_edges, space.num_disconnected), self.generator)
         edges = functional.softplus(-products(h, adjacency.edges).sum(1))
         loops = functional.softplus(-h.square().sum(1))
-        connected = (2 * edges.sum() + loops.sum()) / (2 * edges.numel() + loops.numel())
+        entries = 2 * edges.numel() + loops.numel()
         apart = functional.softplus(products(h, disconnected).sum(1))
-        return 2 * connected + apart.sum() / max(1, apart.numel())
+        every = adjacency.num_nodes**2
+        share = (every - entries) / (every - entries / 2)  # of the disconnected entries, as the authors weigh them
+        return 2 * (2 * edges.sum() + loops.sum()) / entries + share * apart.sum() / max(1, apart.numel())
 
     def encode(self, x: Features, adjacency: Adjacency) -> Tensor:
         h: Tensor = self.activation(self.encoder(x, adjacency))
