@@ -1,4 +1,4 @@
-"""Graphs read as documents, and biased walks: against gensim's own results, the paper's formula and toy sets."""
+"""Graphs read as documents: against gensim's own results and toy sets."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from torch_geometric.data import Data
 from topoter.datasets import load_graphs
 from topoter.methods import build
 from topoter.methods.graph_documents import Graph2Vec
-from topoter.methods.pooled_node2vec import biased_walks
 from topoter.methods.randomness import seeded
 from topoter.methods.substructures import read
-from topoter.structure.adjacency import Adjacency
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SMALL = {
@@ -65,22 +63,6 @@ def test_graphs_of_one_kind_come_to_lie_together(name):
     unit = z / np.linalg.norm(z, axis=1, keepdims=True)
     nearest = (unit @ unit.T - 2 * np.eye(len(z))).argmax(axis=1)
     assert np.mean(nearest % 2 == np.arange(len(z)) % 2) > 0.9
-
-
-def test_a_biased_walk_steps_with_the_weights_of_the_paper():
-    """From 1, having come from 0: back to 0 (1 / p), to 2, a neighbour of 0 (1), or away to 3 (1 / q)."""
-    adjacency, _ = Adjacency.from_edge_index(torch.tensor([[0, 0, 1, 1, 4], [1, 2, 2, 3, 5]]), 7)
-    generator = torch.Generator().manual_seed(0)
-    walks = torch.cat([biased_walks(adjacency, 3, back=4.0, away=0.5, generator=generator) for _ in range(2500)])
-    came = walks[(walks[:, 0] == 0) & (walks[:, 1] == 1), 2]
-    shares = torch.bincount(came, minlength=4) / came.numel()
-    expected = torch.tensor([0.25, 0, 1, 2]) / 3.25
-    torch.testing.assert_close(shares, expected, atol=0.03, rtol=0)
-    assert (walks[walks[:, 0] == 6] == 6).all()  # no edge to walk along
-    first = walks[walks[:, 0] == 1, 1]
-    torch.testing.assert_close(
-        torch.bincount(first, minlength=4) / first.numel(), torch.tensor([1, 0, 1, 1]) / 3, atol=0.03, rtol=0
-    )
 
 
 def test_a_pooled_embedding_is_the_mean_of_a_graphs_nodes(graphs):

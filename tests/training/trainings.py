@@ -21,7 +21,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from topoter import TopoTER  # noqa: E402
-from topoter.datasets import block_model  # noqa: E402
+from topoter.datasets import block_model, random_split  # noqa: E402
 from topoter.methods import method  # noqa: E402
 from topoter.pretext.transformation import Transition  # noqa: E402
 from topoter.structure.adjacency import Adjacency  # noqa: E402
@@ -66,6 +66,8 @@ def of_method(name: str, task: str, **parameters: Any) -> Callable[[Any], Outcom
             fitted = made.fit(observed, seed=3, callbacks=callbacks)
             return fitted.history, fitted.score_pairs(times[-1], torch.combinations(torch.arange(40)).t()).numpy()
         data = graphs() if task == "graph" else graph()
+        if made.needs_labels:
+            data.train_mask, data.val_mask, _ = random_split(data.y, seed=0, train_per_class=3, val_per_class=3)
         fitted = made.fit(data, seed=3, callbacks=callbacks)
         return fitted.history, fitted.embed(data)
 
@@ -79,6 +81,7 @@ TEMPORAL = {
 }  # fmt: skip
 LINKS = {"epochs": EPOCHS, "hidden_channels": 6, "out_channels": 4, "pretraining_epochs": 5}
 NODE = {"out_channels": 6, "epochs": EPOCHS, "patience": None}
+PEER = {"out_channels": 6, "epochs": EPOCHS}
 KINDS: dict[str, Callable[[Any], Outcome]] = {
     "whole graph": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks)),
     "all objectives": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks), objective="full"),
@@ -91,9 +94,19 @@ KINDS: dict[str, Callable[[Any], Outcome]] = {
     "gae": of_method("gae", "node", **NODE),
     "vgae": of_method("vgae", "node", **NODE),
     "dgi": of_method("dgi", "node", **NODE),
+    "gmi": of_method("gmi", "node", **NODE),
+    "graphter": of_method("graphter", "node", **NODE),
+    "cca-ssg": of_method("cca-ssg", "node", **PEER),
+    "grace": of_method("grace", "node", **PEER, contrasted=20),
+    "bgrl": of_method("bgrl", "node", **PEER, warm_up=3),
+    "graphmae": of_method("graphmae", "node", **PEER, heads=2),
+    "maskgae": of_method("maskgae", "node", **PEER),
+    "gcn with labels": of_method("gcn", "node", epochs=EPOCHS, patience=None),
+    "gat with labels": of_method("gat", "node", epochs=EPOCHS, patience=None),
+    "mixhop with labels": of_method("mixhop", "node", epochs=EPOCHS, patience=None, slow_down_every=2),
     "infograph": of_method("infograph", "graph", epochs=EPOCHS, batch_size=4, hidden_channels=4),
     "graphcl": of_method("graphcl", "graph", epochs=EPOCHS, batch_size=4, hidden_channels=4),
-    "graphmae": of_method("graphmae", "graph", epochs=EPOCHS, batch_size=4, hidden_channels=4),
+    "graphmae of graphs": of_method("graphmae", "graph", epochs=EPOCHS, batch_size=4, hidden_channels=4),
     "topoter over time": of_method("topoter", "temporal", **{**TEMPORAL, "encoder": "gcn"}),
     "vgae over time": of_method("vgae", "temporal", **TEMPORAL),
     "links": of_method("topoter", "link", **LINKS, dropout=0.2, hidden_edges=0.3),

@@ -91,8 +91,15 @@ class Group:
         return self.records[0].parameters.get("decoder")
 
     @property
+    def labelled(self) -> bool:
+        """Whether the method was trained with labels."""
+        return self.records[0].details.get("trained_with") == "labels"
+
+    @property
     def method_name(self) -> str:
-        """The method, and its recipe where there are two."""
+        """The method, and its recipe where there are two, or that it was trained with labels."""
+        if self.labelled:
+            return f"{self.method} (with labels)"
         recipe = f"{self.recipe}, {self.decoder}" if self.decoder else self.recipe
         return f"{self.method} ({recipe})" if self.method == OURS or self.decoder else self.method
 
