@@ -111,6 +111,9 @@ KINDS: dict[str, Callable[[Any], Outcome]] = {
     "vgae over time": of_method("vgae", "temporal", **TEMPORAL),
     "links": of_method("topoter", "link", **LINKS, dropout=0.2, hidden_edges=0.3),
     "links jointly": of_method("topoter", "link", **LINKS, joint=0.5, decoder="hadamard", decoder_dropout=0.2),
+    "maskgae of links": of_method("maskgae", "link", epochs=EPOCHS, hidden_channels=6, out_channels=4, dropout=0.3),
+    "censnet-vae of links": of_method("censnet-vae", "link", epochs=EPOCHS, hidden_channels=6, out_channels=4),
+    "decoder of links": of_method("spectral", "link", epochs=EPOCHS, decoder="hadamard", out_channels=4),
     "vgae of links": of_method("vgae", "link", **{**LINKS, "pretraining_epochs": 0}),
 }
 

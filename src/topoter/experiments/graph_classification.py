@@ -60,7 +60,8 @@ def _measure_labelled(method: Method, run: Run, graphs: list[Data], progress: Pr
 
     found = score_labelled(graphs, run.seed, fit)
     scores = {"accuracy": [found.pop("test")], "validation accuracy": [found.pop("val")]}
-    return Measured(scores, found | how_it_ended(first[0]), first[0].losses)
+    found |= {"trained_with": "labels"} | how_it_ended(first[0])
+    return Measured(scores, found, first[0].losses)
 
 
 EXPERIMENT = Experiment(

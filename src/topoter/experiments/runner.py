@@ -25,6 +25,7 @@ from topoter.experiments.experiment import Experiment, Progress
 from topoter.experiments.limits import Limits, Stopped, watch
 from topoter.experiments.runs import Run, forget_peak, peak_mb, versions
 from topoter.experiments.store import Record, Store, plain
+from topoter.methods import build
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,9 @@ def make(run: Run, data_root: Path | None, progress: Progress | None = None) -> 
     if stopped is None:
         raise TopoterError(_how_a_process_ended(found.code))
     took = {"seconds": found.seconds, "cpu_seconds": 0.0, "peak_mb": found.peak_mb}
-    return Made(_record(run, scores={}, details={}, versions=made_with, stopped=stopped, **took), [], {})
+    method = build(run.recipe.method, experiment(run.recipe.experiment).task, run.parameters)
+    details = {"trained_with": "labels"} if getattr(method, "needs_labels", False) else {}  # part of its name in tables
+    return Made(_record(run, scores={}, details=details, versions=made_with, stopped=stopped, **took), [], {})
 
 
 def make_here(run: Run, data_root: Path | None, progress: Progress | None = None) -> Made:
@@ -307,5 +310,5 @@ def _take_over_limit(run: Run, other: Record | None, store: Store) -> bool:
     """A seed of a row of which another seed ran into a limit is not tried: it would take as long again."""
     if other is None:
         return False
-    store.add(msgspec.structs.replace(other, seed=run.seed, details={"as_seed": other.seed}))
+    store.add(msgspec.structs.replace(other, seed=run.seed, details=other.details | {"as_seed": other.seed}))
     return True

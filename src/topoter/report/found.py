@@ -80,14 +80,22 @@ class Found:
         return [own, *([f"{own} --datasets {shlex.quote(','.join(others))}"] if others else [])]
 
     def absent_rows(self) -> list[str]:
-        """What has no run yet, by dataset: "pubmed (all rows)", "citeseer: dgi (paper)"."""
+        """What has no run yet: "on all datasets: rw (paper)", "pubmed (all rows)", "citeseer: dgi (paper)"."""
         by_dataset: dict[str, list[str]] = {}
+        datasets: dict[str, set[str]] = {}
         for method, recipe, protocol, dataset in self.absent:
-            by_dataset.setdefault(dataset, []).append(f"{method} ({row_name(recipe, protocol)})")
-        return [
-            f"{dataset}: {', '.join(rows)}" if dataset in self.datasets else f"{dataset} (all rows)"
-            for dataset, rows in by_dataset.items()
-        ]
+            name = f"{method} ({row_name(recipe, protocol)})"
+            by_dataset.setdefault(dataset, []).append(name)
+            datasets.setdefault(name, set()).add(dataset)
+        nowhere = [name for name, lacking in datasets.items() if lacking == set(self.experiment.datasets)]
+        said = [f"on all datasets: {', '.join(nowhere)}"] if nowhere else []
+        for dataset, rows in by_dataset.items():
+            others = [name for name in rows if name not in nowhere]
+            if dataset not in self.datasets:
+                said.append(f"{dataset} (all rows)")
+            elif others:
+                said.append(f"{dataset}: {', '.join(others)}")
+        return said
 
     def tables(self) -> list[Table]:
         return tables_of(self.experiment, self.records, self.seeds)
