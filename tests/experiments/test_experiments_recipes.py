@@ -112,9 +112,13 @@ def graph():
     return data
 
 
+SHORT = {"walks": 1, "length": 5, "levels": 1, "sampled_nodes": 10, "inner_folds": 2}
+
+
 def two_epochs(recipe):
-    parameters = {**recipe.parameters, "epochs": 2} if "epochs" in recipe.parameters else recipe.parameters
-    return dataclasses.replace(recipe, parameters=parameters)
+    """The same with as little to do as shows that it runs."""
+    kept = {name: min(value, SHORT[name]) if name in SHORT else value for name, value in recipe.parameters.items()}
+    return dataclasses.replace(recipe, parameters=kept | ({"epochs": 2} if "epochs" in kept else {}))
 
 
 def test_no_recipe_is_left_out():
