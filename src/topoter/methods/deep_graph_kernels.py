@@ -7,7 +7,7 @@ gives every part a vector; with M their inner products the kernel is phi M phi^T
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +15,6 @@ from scipy import sparse
 from topoter.errors import unknown_name
 from topoter.methods.base import Fitted, Method, register
 from topoter.methods.graph_kernels import normalized
-from topoter.methods.randomness import seeded
 from topoter.methods.substructures import (
     count,
     graphlet_of,
@@ -26,7 +25,7 @@ from topoter.methods.substructures import (
     sample_sets,
     shortest_paths,
 )
-from topoter.methods.words import Sentences, gensim_models, told_by_epoch
+from topoter.methods.words import skip_gram
 from topoter.structure.graph_sets import GraphSet
 from topoter.training.callbacks import Callback
 
@@ -115,20 +114,8 @@ class DeepGraphKernel(Method):
         self, sentences: list[np.ndarray], known: np.ndarray, seed: int, callbacks: Sequence[Callback] = ()
     ) -> np.ndarray:
         """A vector of length 1 for every part [parts, channels]."""
-        models = gensim_models("dgk")
-        with seeded(seed):
-            model: Any = models.Word2Vec(
-                Sentences(sentences),
-                vector_size=self.channels,
-                window=self.window,
-                epochs=self.epochs,
-                min_count=0,
-                sg=1,
-                workers=1,
-                seed=seed,
-                callbacks=[told_by_epoch(callbacks, self.epochs)],
-            )
-        found = np.stack([model.wv[str(word)] for word in known])
+        shape = {"channels": self.channels, "window": self.window, "epochs": self.epochs}
+        found = skip_gram("dgk", sentences, known, seed=seed, callbacks=callbacks, **shape)
         unit: np.ndarray = found / np.linalg.norm(found, axis=1, keepdims=True)
         return unit
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from topoter.methods.base import Fitted, Method, register
-from topoter.methods.randomness import seeded
 from topoter.methods.substructures import read
 from topoter.methods.walk_embeddings import biased_walks
-from topoter.methods.words import Sentences, gensim_models, told_by_epoch
+from topoter.methods.words import skip_gram
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.graph_sets import pool
 from topoter.training.callbacks import Callback
@@ -45,21 +44,11 @@ class PooledNode2Vec(Method):
         self.walks, self.length, self.p, self.q = walks, length, p, q
 
     def fit(self, graph: list[Data], seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
-        models = gensim_models("node2vec")
         graph_set = read(graph)
-        with seeded(seed):
-            model: Any = models.Word2Vec(
-                Sentences(_Walks(self, graph_set.adjacency, seed)),
-                vector_size=self.out_channels,
-                window=self.window,
-                epochs=self.epochs,
-                min_count=0,
-                sg=1,
-                workers=1,
-                seed=seed,
-                callbacks=[told_by_epoch(callbacks, self.epochs)],
-            )
-        nodes = np.stack([model.wv[str(node)] for node in range(graph_set.adjacency.num_nodes)])
+        walks = _Walks(self, graph_set.adjacency, seed)
+        shape = {"channels": self.out_channels, "window": self.window, "epochs": self.epochs}
+        known = range(graph_set.adjacency.num_nodes)
+        nodes = skip_gram("node2vec", walks, known, seed=seed, callbacks=callbacks, **shape)
         z = pool(torch.from_numpy(nodes), graph_set.nodes, "mean").numpy()
         return Fitted(embedding=lambda _: z)
 

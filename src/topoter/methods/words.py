@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from topoter.errors import TopoterError
+from topoter.methods.randomness import seeded
 from topoter.training.callbacks import Callback
 
 
@@ -42,3 +45,31 @@ class Sentences:
     def __iter__(self) -> Iterator[list[str]]:
         for row in self.rows:
             yield [str(word) for word in row.tolist()]
+
+
+def skip_gram(
+    method: str,
+    sentences: Iterable[Any],
+    known: Iterable[Any],
+    *,
+    channels: int,
+    window: int,
+    epochs: int,
+    seed: int,
+    callbacks: Sequence[Callback] = (),
+) -> np.ndarray:
+    """A vector for each of the known words [words, channels], by gensim's Word2Vec with negative samples."""
+    models = gensim_models(method)
+    with seeded(seed):
+        model = models.Word2Vec(
+            Sentences(sentences),
+            vector_size=channels,
+            window=window,
+            epochs=epochs,
+            min_count=0,
+            sg=1,
+            workers=1,
+            seed=seed,
+            callbacks=[told_by_epoch(callbacks, epochs)],
+        )
+    return np.stack([model.wv[str(word)] for word in known])
