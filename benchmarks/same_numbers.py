@@ -32,7 +32,7 @@ def main() -> None:
     for name in asked.experiments:
         for run in experiment(name).plan(None, None, asked.seed + 1):
             stored = store.find(run) if run.seed == asked.seed else None
-            if stored is None or stored.made_for:
+            if stored is None or stored.made_for or stored.stopped:
                 continue
             if stored.seconds > asked.most_seconds:
                 counts["left out"] += 1

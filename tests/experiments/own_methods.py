@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from topoter.errors import UsageError
 from topoter.methods import Fitted, Method
 
 
@@ -40,6 +41,21 @@ class KillsItself(Told):
         if seed == 1 or (seed == 2 and not once.exists()):
             once.touch()
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Endless(Told):
+    """Never ends; seed 3 asks for more memory than there is, seed 4 fills it bit by bit, seed 5 fails."""
+
+    def do(self, seed, folder):
+        if seed == 3:
+            np.ones(1 << 50)
+        if seed == 5:
+            raise UsageError("Seed 5 is wrong.")
+        held = []
+        while True:
+            time.sleep(0.01)
+            if seed == 4:
+                held.append(np.ones(1 << 23))
 
 
 def told(folder: Path) -> list[tuple[str, int, int]]:

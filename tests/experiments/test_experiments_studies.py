@@ -7,9 +7,12 @@ from dataclasses import replace
 import pytest
 
 from topoter.datasets import block_model, random_split
+from topoter.errors import UsageError
 from topoter.experiments import EXPERIMENTS, experiment
 from topoter.experiments.runner import execute
+from topoter.experiments.store import Store
 from topoter.experiments.studies import REFERENCES
+from topoter.report.found import read_results
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -92,3 +95,41 @@ def test_noise_trains_one_encoder_per_run_and_scores_every_level(graph):
         "Gaussian 0.05 (clean scale)", "Gaussian 0.10 (clean scale)",
         "Laplace 0.05 (clean scale)", "Laplace 0.10 (clean scale)",
     )  # fmt: skip
+
+
+def test_a_study_takes_every_method_that_has_what_it_varies(graph):
+    order = experiment("order").plan(["cora"], ["sgc", "gmi"], seeds=1)
+    assert [(run.recipe.method, run.variation) for run in order] == [
+        (method, {"order": k}) for method in ("sgc", "gmi") for k in range(1, 6)
+    ]
+    layers = experiment("layers").plan(["cora"], ["cca-ssg", "gat"], seeds=1)
+    assert {tuple(run.variation) for run in layers} == {("num_layers", "hidden_channels")}
+    assert {run.parameters["num_layers"] for run in layers} == {1, 2, 3, 4, 5}
+    with pytest.raises(UsageError, match="order varies order, which cca-ssg does not have"):
+        experiment("order").plan(["cora"], ["cca-ssg"], seeds=1)
+    with pytest.raises(UsageError, match=r"Unknown method 'gatt'\. Did you mean 'gat'"):
+        experiment("layers").plan(["cora"], ["gatt"], seeds=1)
+
+
+@pytest.mark.parametrize("method", ["gcn", "grace"])
+def test_noise_meets_methods_with_labels_and_without(graph, method):
+    study = experiment("noise")
+    (run,) = study.plan(["cora"], [method], seeds=1)
+    assert run.variation == {}  # there is no order to fix
+    varied = {"epochs": 3} | ({"out_channels": 8} if method == "grace" else {})
+    record = execute(study, replace(run, variation=varied), graph).record
+    assert len(record.details["gaussian"]) == 11
+    assert (record.details.get("trained_with") == "labels") is (method == "gcn")
+    assert ("penalty" in record.details) is (method != "gcn")
+
+
+def test_runs_of_further_methods_are_in_the_report(graph, tmp_path):
+    study = experiment("order")
+    runs = [replace(run, seed=0) for run in study.plan(["cora"], ["sgc"], seeds=1)][:2]
+    store = Store.read(tmp_path)
+    for run in runs:
+        store.add(execute(study, run, graph).record)
+    (found,) = read_results(tmp_path).found
+    assert not found.left_out
+    assert [group.method_name for group in found.groups] == ["sgc (with labels)"] * 2
+    assert "sgc (with labels)" in found.tables()[0].markdown()

@@ -8,14 +8,26 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from topoter.datasets import block_model, random_split
-from topoter.errors import DataError, UsageError
-from topoter.methods import build, methods_of
+from topoter.errors import DataError, TopoterError, UsageError
+from topoter.methods import UNKNOWN_LABEL, build, methods_of
 from topoter.tasks import node_classification, paper_protocol, probe
 from topoter.tasks.paper_protocol import score_as_the_authors
 from topoter.tasks.probe import Split, fit_probe
 
 SMALL = {"out_channels": 16, "epochs": 12, "patience": None}
 PEER = {"out_channels": 16, "epochs": 8}
+WALKS = {"out_channels": 8, "walks": 1, "length": 8, "window": 2}
+SIGNED = ("gmi", "graphter", "cca-ssg", "grace", "bgrl", "graphmae", "maskgae")  # their defaults are for words
+LABELLED = {"epochs": 40, "feature_scaling": "none"}
+# Small ones for every method that has other parameters than `PEER`'s.
+PARAMETERS: dict[str, dict[str, object]] = {"topoter": SMALL, "random-init": SMALL}
+PARAMETERS |= {name: {} for name in ("raw", "propagated", "propagated-tuned")}
+PARAMETERS |= dict.fromkeys(("deepwalk", "deepwalk+features", "node2vec"), WALKS)
+PARAMETERS |= dict.fromkeys(("gcn", "monet", "sgc", "gwnn", "mixhop", "dfnet"), LABELLED)
+PARAMETERS |= {"gat": {**LABELLED, "learning_rate": 0.05, "feature_dropout": 0.1, "dropout": 0.1}}
+WITH_LABELS = [name for name in methods_of("node") if build(name, "node", PARAMETERS.get(name, PEER)).needs_labels]
+NOTHING_RANDOM = ("raw", "propagated", "propagated-tuned")
+WITHOUT_LABELS = [name for name in methods_of("node") if name not in WITH_LABELS]
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +53,9 @@ def with_permuted_test_labels(data):
     return changed
 
 
-@pytest.mark.parametrize("method", methods_of("node"))
+@pytest.mark.parametrize("method", WITHOUT_LABELS)
 def test_test_labels_influence_nothing_but_the_reported_score(graph, method):
-    own = {"topoter": SMALL, "random-init": SMALL, "raw": {}, "propagated": {}, "propagated-tuned": {}}
-    parameters = own.get(method, PEER)
+    parameters = PARAMETERS.get(method, PEER)
     permuted = with_permuted_test_labels(graph)
     before, z = fit(graph, method, parameters)
     after, z_after = fit(permuted, method, parameters)
@@ -57,6 +68,47 @@ def test_test_labels_influence_nothing_but_the_reported_score(graph, method):
     assert a["test"] != b["test"]  # but the score is another one, so the labels did change
 
 
+@pytest.mark.parametrize("method", WITH_LABELS)
+def test_a_method_with_labels_knows_none_of_the_test(graph, method):
+    made = build(method, "node", PARAMETERS[method])
+    permuted = with_permuted_test_labels(graph)
+    given = [node_classification.graph_for(made, data) for data in (graph, permuted)]
+    assert torch.equal(given[0].y, given[1].y)
+    fitted = [made.fit(data, 0) for data in given]
+    assert fitted[0].history == fitted[1].history  # no weight and no epoch
+    first, second = (each.predict(data) for each, data in zip(fitted, given))
+    np.testing.assert_array_equal(first, second)
+    a, b = node_classification.score_classes(first, graph), node_classification.score_classes(second, permuted)
+    assert a["val"] == b["val"]
+    assert a["test"] != b["test"]  # but the score is another one, so the labels did change
+    assert a["test"] > 60  # of four classes
+
+
+def test_labels_of_the_test_are_erased_before_a_method_sees_the_graph(graph):
+    known = node_classification.known_labels(graph)
+    assert "test_mask" not in known
+    chosen = graph.train_mask | graph.val_mask
+    assert torch.equal(known.y[chosen], graph.y[chosen])
+    assert (known.y[~chosen] == UNKNOWN_LABEL).all()
+    assert (graph.y >= 0).all(), "the graph itself stays as it was"
+    with pytest.raises(UsageError, match=r"The method learns from labels, and the graph has no y\."):
+        build("gcn", "node", {}).fit(node_classification.without_labels(graph), 0)
+    with pytest.raises(TopoterError, match="it predicts no classes"):
+        build("raw", "node", {}).fit(graph, 0).predict(graph)
+
+
+def test_validation_labels_choose_the_weights_that_are_kept(graph):
+    """Other validation labels, another epoch; the training steps themselves stay the same."""
+    made = build("gcn", "node", {"epochs": 60, "patience": None})
+    known = node_classification.known_labels(graph)
+    other = known.clone()
+    val = graph.val_mask.nonzero().view(-1)
+    other.y[val] = known.y[val].roll(7)
+    first, second = made.fit(known, 0), made.fit(other, 0)
+    assert first.losses == second.losses
+    assert first.best_epoch != second.best_epoch
+
+
 def test_methods_see_no_labels(graph):
     seen = set(node_classification.without_labels(graph).keys())
     assert seen >= {"x", "edge_index"}
@@ -64,9 +116,9 @@ def test_methods_see_no_labels(graph):
     assert "y" in graph, "the graph itself stays as it was"
 
 
-@pytest.mark.parametrize("method", ["topoter", "dgi", "gae", "vgae"])
+@pytest.mark.parametrize("method", [name for name in WITHOUT_LABELS if name not in NOTHING_RANDOM])
 def test_a_seed_gives_the_same_embedding_and_another_seed_another(graph, method):
-    parameters = SMALL if method == "topoter" else PEER
+    parameters = PARAMETERS.get(method, PEER)
     state = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     first, again, other = (fit(graph, method, parameters, seed)[1] for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
@@ -75,10 +127,14 @@ def test_a_seed_gives_the_same_embedding_and_another_seed_another(graph, method)
     assert (state[1] == np.random.get_state()[1]).all()  # noqa: NPY002
 
 
-@pytest.mark.parametrize("method", ["dgi", "gae", "vgae"])
+@pytest.mark.parametrize(
+    "method", ["dgi", "gae", "vgae", "gmi", "graphter", "cca-ssg", "grace", "bgrl", "graphmae", "maskgae"]
+)
 def test_peers_learn(graph, method):
-    fitted, z = fit(graph, method, {"out_channels": 32, "epochs": 60})
-    assert np.mean(fitted.losses[-5:]) < 0.95 * fitted.losses[0]
+    own = {"out_channels": 32, "epochs": 60} | ({"feature_scaling": "none"} if method in SIGNED else {})
+    fitted, z = fit(graph, method, own | ({"dropout": 0.2} if method == "maskgae" else {}))
+    first, last = np.mean(fitted.losses[:5]), np.mean(fitted.losses[-5:])
+    assert last < first - 0.04 * abs(first)
     assert node_classification.score(z, graph)["test"] > 60
 
 

@@ -21,7 +21,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from topoter import TopoTER  # noqa: E402
-from topoter.datasets import block_model  # noqa: E402
+from topoter.datasets import block_model, random_split  # noqa: E402
 from topoter.methods import method  # noqa: E402
 from topoter.pretext.transformation import Transition  # noqa: E402
 from topoter.structure.adjacency import Adjacency  # noqa: E402
@@ -73,6 +73,8 @@ def of_method(name: str, task: str, **parameters: Any) -> Callable[[Any], Outcom
             fitted = made.fit(observed, seed=3, callbacks=callbacks)
             return fitted.history, fitted.score_pairs(times[-1], torch.combinations(torch.arange(40)).t()).numpy()
         data = graphs() if task == "graph" else graph()
+        if made.needs_labels:
+            data.train_mask, data.val_mask, _ = random_split(data.y, seed=0, train_per_class=3, val_per_class=3)
         fitted = made.fit(data, seed=3, callbacks=callbacks)
         return fitted.history, fitted.embed(data)
 
@@ -86,6 +88,7 @@ TEMPORAL = {
 }  # fmt: skip
 LINKS = {"epochs": EPOCHS, "hidden_channels": 6, "out_channels": 4, "pretraining_epochs": 5}
 NODE = {"out_channels": 6, "epochs": EPOCHS, "patience": None}
+PEER = {"out_channels": 6, "epochs": EPOCHS}
 KINDS: dict[str, Callable[[Any], Outcome]] = {
     "whole graph": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks)),
     "clusters": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks), batch_nodes=10),
@@ -108,11 +111,26 @@ KINDS: dict[str, Callable[[Any], Outcome]] = {
     "gae": of_method("gae", "node", **NODE),
     "vgae": of_method("vgae", "node", **NODE),
     "dgi": of_method("dgi", "node", **NODE),
+    "gmi": of_method("gmi", "node", **NODE),
+    "graphter": of_method("graphter", "node", **NODE),
+    "cca-ssg": of_method("cca-ssg", "node", **PEER),
+    "grace": of_method("grace", "node", **PEER, contrasted=20),
+    "bgrl": of_method("bgrl", "node", **PEER, warm_up=3),
+    "graphmae": of_method("graphmae", "node", **PEER, heads=2),
+    "maskgae": of_method("maskgae", "node", **PEER),
+    "gcn with labels": of_method("gcn", "node", epochs=EPOCHS, patience=None),
+    "gat with labels": of_method("gat", "node", epochs=EPOCHS, patience=None),
+    "mixhop with labels": of_method("mixhop", "node", epochs=EPOCHS, patience=None, slow_down_every=2),
     "infograph": of_method("infograph", "graph", epochs=EPOCHS, batch_size=4, hidden_channels=4),
+    "graphcl": of_method("graphcl", "graph", epochs=EPOCHS, batch_size=4, hidden_channels=4),
+    "graphmae of graphs": of_method("graphmae", "graph", epochs=EPOCHS, batch_size=4, hidden_channels=4),
     "topoter over time": of_method("topoter", "temporal", **{**TEMPORAL, "encoder": "gcn"}),
     "vgae over time": of_method("vgae", "temporal", **TEMPORAL),
     "links": of_method("topoter", "link", **LINKS, dropout=0.2, hidden_edges=0.3),
     "links jointly": of_method("topoter", "link", **LINKS, joint=0.5, decoder="hadamard", decoder_dropout=0.2),
+    "maskgae of links": of_method("maskgae", "link", epochs=EPOCHS, hidden_channels=6, out_channels=4, dropout=0.3),
+    "censnet-vae of links": of_method("censnet-vae", "link", epochs=EPOCHS, hidden_channels=6, out_channels=4),
+    "decoder of links": of_method("spectral", "link", epochs=EPOCHS, decoder="hadamard", out_channels=4),
     "vgae of links": of_method("vgae", "link", **{**LINKS, "pretraining_epochs": 0}),
 }
 

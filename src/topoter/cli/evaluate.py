@@ -9,7 +9,18 @@ from typing import Annotated
 
 import typer
 
-from topoter.cli.output import DataRoot, Json, Quiet, Recipe, make_folder, out, print_json, show_log
+from topoter.cli.output import (
+    DataRoot,
+    Json,
+    MaxHours,
+    MaxMemory,
+    Quiet,
+    Recipe,
+    make_folder,
+    out,
+    print_json,
+    show_log,
+)
 from topoter.cli.own_labels import LabelColumn, LabelsFile, evaluate_own, own_parameters
 from topoter.cli.reading import Reading, reads_files
 from topoter.errors import UsageError, unknown_name
@@ -49,6 +60,8 @@ def run(
         typer.Option(help=f"How many seeds, each with a new encoder (else {SEEDS}; of your own {OWN_SEEDS})."),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Other than the recipe's.")] = None,
+    max_hours: MaxHours = None,
+    max_memory: MaxMemory = None,
     out_dir: Annotated[Path | None, typer.Option("--out", help="Keep the runs in this folder, and reuse them.")] = None,
     data_root: DataRoot = None,
     quiet: Quiet = False,
@@ -59,10 +72,9 @@ def run(
     from topoter.datasets import known_as
     from topoter.experiments import TASKS, experiment
     from topoter.experiments.experiment import Row
-    from topoter.experiments.runner import make
+    from topoter.experiments.runner import limited, make
     from topoter.experiments.store import Store
-    from topoter.report.experiments import groups_of, rows_of
-    from topoter.report.tables import mean_and_deviation
+    from topoter.report.experiments import groups_of, published_text, rows_of
 
     show_log(quiet)
     if task not in TASKS:
@@ -102,12 +114,13 @@ def run(
     runs = chosen.runs(Row(name, recipe, protocol), dataset, seeds)
     if epochs is not None and "epochs" in runs[0].parameters:
         runs = [replace(one, variation={**one.variation, "epochs": epochs}) for one in runs]
+    runs = limited(runs, max_hours, max_memory)
     if out_dir is not None:
         make_folder(out_dir)
     start, store, found = time.perf_counter(), Store.read(out_dir), []
     with interruptible(), run_bars(runs, store.records, quiet) as watcher:
         for one in runs:
-            record = store.find(one)
+            record = store.done(one)
             if record is None:
                 made = make(one, data_root, watcher.progress_of(one))
                 store.add(made.record, made.losses, made.left)
@@ -126,8 +139,7 @@ def run(
     marked = ", SELECTS ON TEST" if protocol == "paper" else ""
     scores = []
     for metric in chosen.metrics:
-        paper = group.published(metric) or {}
-        published = mean_and_deviation(paper.get("mean"), paper.get("std"))
-        scores.append(f"{metric} {group.text(metric)} % (paper {published})")
+        unit = "" if group.stopped else " %"
+        scores.append(f"{metric} {group.text(metric)}{unit} (paper {published_text(group.paper, metric)})")
     by = f"{group.recipe}, {group.decoder}" if group.decoder else group.recipe
     out.print(f"{name} ({by}) on {dataset}: {', '.join(scores)}; {spread}{marked}", soft_wrap=True)

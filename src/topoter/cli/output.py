@@ -30,6 +30,8 @@ DataRoot = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
+MaxHours = Annotated[float | None, typer.Option(help="End a run that takes longer; that is its result.")]
+MaxMemory = Annotated[float | None, typer.Option(help="End a run that holds more GB; that is its result.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
 
 

@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from topoter.cli.output import DataRoot, Json, Quiet, err, error_line, make_folder, note, out, print_json, show_log
+from topoter.cli.output import (
+    DataRoot,
+    Json,
+    MaxHours,
+    MaxMemory,
+    Quiet,
+    err,
+    error_line,
+    make_folder,
+    note,
+    out,
+    print_json,
+    show_log,
+)
 from topoter.errors import TopoterError, UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -31,6 +44,8 @@ def run(
     cluster: Annotated[
         str | None, typer.Option(help="Make the runs on a Dask cluster instead: tcp://HOST:PORT of its scheduler.")
     ] = None,
+    max_hours: MaxHours = None,
+    max_memory: MaxMemory = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Run nothing: what is missing, how long it took.")] = False,
     stored: Annotated[bool, typer.Option("--stored", help="Run nothing: the table of what is on disk.")] = False,
     out_dir: Annotated[Path, typer.Option("--out", help="The folder of results: EXPERIMENT.jsonl.")] = Path("results"),
@@ -42,7 +57,7 @@ def run(
     from topoter.cli.run_bars import interruptible, run_bars
     from topoter.experiments import EXPERIMENTS, experiment
     from topoter.experiments.engines import on_cluster, on_this_machine
-    from topoter.experiments.runner import make_all, plan_all
+    from topoter.experiments.runner import limited, make_all, plan_all
     from topoter.experiments.store import Store
     from topoter.training import Interrupted
 
@@ -61,9 +76,10 @@ def run(
         return
     asked = _datasets(name, datasets, data_root), _names(methods)
     plans = plan_all(*asked, seeds) if name == ALL else {name: experiment(name).plan(*asked, seeds)}
+    plans = {which: limited(plan, max_hours, max_memory) for which, plan in plans.items()}
     runs = [run for plan in plans.values() for run in plan]
     store = Store.read(out_dir)
-    missing = [] if stored else [run for run in runs if store.find(run) is None]
+    missing = [] if stored else [run for run in runs if store.done(run) is None]
     if dry_run:
         _show_what_is_missing(missing, len(runs), store, jobs, json)
         return

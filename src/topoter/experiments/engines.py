@@ -106,10 +106,10 @@ def _begin_work(threads: int) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; ours is to be ended by our parent
     torch.set_num_threads(min(threads, torch.get_num_threads()))
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """A killed parent cannot end its processes; none of them shall go on for hours on its own."""
     while os.getppid() == parent:
         time.sleep(0.5)

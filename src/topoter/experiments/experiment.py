@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topoter.errors import unknown_name
-from topoter.experiments.recipes import load_recipe
+from topoter.errors import UsageError, unknown_name
+from topoter.experiments.recipes import load_recipe, methods_of
 
 if TYPE_CHECKING:
     from topoter.experiments.runs import Run
@@ -98,11 +98,9 @@ class Experiment:
 
     def plan(self, datasets: Sequence[str] | None, methods: Sequence[str] | None, seeds: int) -> list[Run]:
         """The runs behind the table, or behind those rows and datasets that were asked for."""
-        known = {row.method for row in self.rows}
-        for method in methods or ():
-            if method not in known:
-                raise unknown_name("method", method, known)
         rows = [row for row in self.rows if methods is None or row.method in methods]
+        own = {row.method for row in self.rows}
+        rows += [self._further(method) for method in dict.fromkeys(methods or ()) if method not in own]
         return [
             run
             for dataset in datasets or self.datasets
@@ -110,6 +108,17 @@ class Experiment:
             if dataset not in row.except_on
             for run in self.runs(row, dataset, seeds)
         ]
+
+    def _further(self, method: str) -> Row:
+        """A row that the paper's study does not have: any method whose recipes know what is varied."""
+        known = {row.method for row in self.rows} | (set(methods_of(self.recipes)) if self.recipes else set())
+        if method not in known:
+            raise unknown_name("method", method, known)
+        assert self.recipes is not None
+        recipe = load_recipe(self.recipes, method, self.datasets[0])
+        if self.varied and not set(self.varied) & recipe.parameters.keys():
+            raise UsageError(f"{self.name} varies {' and '.join(self.varied)}, which {method} does not have.")
+        return Row(method)
 
     def runs(self, row: Row, dataset: str, seeds: int) -> list[Run]:
         """The runs behind one row on one dataset: every variation that makes a difference, with an encoder per seed."""
@@ -120,7 +129,13 @@ class Experiment:
             recipe = replace(recipe, experiment=self.name, paper=None)
         fixed = {key: value for key, value in self.fixed(dataset).items() if key in recipe.parameters}
         recipe = replace(recipe, parameters=recipe.parameters | fixed)
+        if row not in self.rows and recipe.known is None:  # only what it has can be varied
+            recipe = replace(recipe, known=frozenset(recipe.parameters))
         count = 1 if row.protocol in self.single else seeds
         variations = [recipe.of_interest(variation) for variation in self.variations]
         different = [item for place, item in enumerate(variations) if item not in variations[:place]]
-        return [Run(recipe, row.protocol, seed, variation) for variation in different for seed in range(count)]
+        return [
+            Run(recipe, row.protocol, seed, variation, recipe.limits)
+            for variation in different
+            for seed in range(count)
+        ]

@@ -16,17 +16,18 @@ class Follow(Callback):
 
     Args:
         steps: of the whole run, if there are more than the epochs of its training.
+        done: steps of it that came before this training.
     """
 
-    def __init__(self, progress: Progress | None, steps: int | None = None) -> None:
-        self.progress, self.steps = progress, steps
+    def __init__(self, progress: Progress | None, steps: int | None = None, done: int = 0) -> None:
+        self.progress, self.steps, self.done = progress, steps, done
 
     def on_epoch(self, state: TrainingState, record: EpochRecord) -> None:
         if self.progress is not None:
             phase = "" if state.phase in ("training", "links") else f"{state.phase}, "
             checked = "".join(f", {n} {v:.1f}" for n, v in record.metrics.items() if n.startswith("validation") and v)
             steps = self.steps or state.settings.epochs
-            self.progress(record.epoch, steps, f"{phase}loss {record.loss:.3f}{checked}")
+            self.progress(self.done + record.epoch, steps, f"{phase}loss {record.loss:.3f}{checked}")
 
     def on_progress(self, done: int, total: int, text: str) -> None:
         if self.progress is not None:

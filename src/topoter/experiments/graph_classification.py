@@ -9,8 +9,8 @@ from topoter.datasets import load_graphs
 from topoter.experiments.experiment import Experiment, Measured, Progress, Row
 from topoter.experiments.following import Follow, how_it_ended
 from topoter.experiments.runs import Run
-from topoter.methods import build
-from topoter.tasks.graph_classification import labels_of, score, without_labels
+from topoter.methods import Fitted, Method, build
+from topoter.tasks.graph_classification import labels_of, score, score_labelled, without_labels
 from topoter.tasks.support_vectors import FOLDS
 
 if TYPE_CHECKING:
@@ -33,13 +33,35 @@ def measure(run: Run, graphs: list[Data], progress: Progress | None) -> Measured
         if progress is not None:
             progress(epochs + fold, steps, f"fold {fold} of {folds}")
 
+    method = build(run.recipe.method, "graph", run.parameters)
+    if getattr(method, "needs_labels", False):
+        return _measure_labelled(method, run, graphs, progress)
     unlabelled = without_labels(graphs)
-    fitted = build(run.recipe.method, "graph", run.parameters).fit(unlabelled, run.seed, [Follow(progress, steps)])
+    fitted = method.fit(unlabelled, run.seed, [Follow(progress, steps)])
     z = None if fitted.kernel is not None else fitted.embed(unlabelled)
     found = score(graphs, run.seed, z=z, kernel=fitted.kernel, on_fold=on_fold)
     # The mean over test folds, and that over the folds within the training folds that chose C.
     scores = {"accuracy": [found.pop("test")], "validation accuracy": [found.pop("val")]}
     return Measured(scores, found | how_it_ended(fitted), fitted.losses)
+
+
+def _measure_labelled(method: Method, run: Run, graphs: list[Data], progress: Progress | None) -> Measured:
+    """Train and predict fold by fold; kept are the losses of the first."""
+    epochs = run.parameters["epochs"]
+    first: list[Fitted] = []
+
+    def fit(fold: int, known: list[Data]) -> Fitted:
+        fitted = method.fit(known, run.seed, [Follow(progress, FOLDS * epochs, fold * epochs)])
+        if not first:
+            first.append(fitted)
+        if progress is not None:
+            progress((fold + 1) * epochs, FOLDS * epochs, f"fold {fold + 1} of {FOLDS}")
+        return fitted
+
+    found = score_labelled(graphs, run.seed, fit)
+    scores = {"accuracy": [found.pop("test")], "validation accuracy": [found.pop("val")]}
+    found |= {"trained_with": "labels"} | how_it_ended(first[0])
+    return Measured(scores, found, first[0].losses)
 
 
 EXPERIMENT = Experiment(
@@ -48,9 +70,24 @@ EXPERIMENT = Experiment(
     datasets=("mutag", "ptc_mr", "reddit-binary", "reddit-multi-5k", "imdb-binary", "imdb-multi"),
     rows=(
         Row("degree-histogram"),
+        Row("rw"),
+        Row("sp"),
+        Row("gk"),
         Row("wl"),
+        Row("dgk"),
+        Row("mlg"),
+        Row("gcn"),
+        Row("graphsage"),
+        Row("gin-0"),
+        Row("gin-eps"),
+        Row("ngn"),
+        Row("node2vec"),
+        Row("sub2vec"),
+        Row("graph2vec"),
         Row("random-init"),
         Row("infograph"),
+        Row("graphcl"),
+        Row("graphmae"),
         Row("topoter", "paper"),
         Row("topoter", "best"),
     ),

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from topoter.experiments.experiment import Experiment, Measured, Progress, Row
 from topoter.experiments.following import Follow, how_it_ended
-from topoter.experiments.node_classification import load_labelled
+from topoter.experiments.node_classification import LABELLED, load_labelled
 from topoter.experiments.runs import Run
 from topoter.experiments.studies import DATASETS, REFERENCES, paper_width
 from topoter.methods import build
 from topoter.tasks.feature_noise import CURVES, LEVELS, scaled_rows, score_under_noise
-from topoter.tasks.node_classification import split_by_seed, without_labels
+from topoter.tasks.node_classification import graph_for, split_by_seed
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -34,10 +34,12 @@ def measure(run: Run, data: Data, progress: Progress | None) -> Measured:
             progress(epochs + level, steps, f"noise {level} of {levels}")
 
     scaling = run.parameters.get("feature_scaling", "none")
-    made = build(run.recipe.method, "node", run.parameters | {"feature_scaling": "none"})
-    clean = scaled_rows(without_labels(data), scaling)
+    unscaled = {"feature_scaling": "none"} if "feature_scaling" in run.parameters else {}
+    made = build(run.recipe.method, "node", run.parameters | unscaled)
+    clean = scaled_rows(graph_for(made, data), scaling)
     fitted = made.fit(clean, run.seed, [Follow(progress, steps)])
-    found = score_under_noise(fitted.embed, data, scaling, run.seed, on_level)
+    found = score_under_noise(fitted.embed, data, scaling, run.seed, on_level, fitted.classes)
+    found |= LABELLED if fitted.classes else {}
     scores = {CLEAN: [found.pop("test")]}
     for curve in CURVES:
         scores |= {name(curve, level): [score] for level, score in zip(LEVELS, found[curve]) if level > 0}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from topoter.errors import DataError, UsageError, unknown_name
+from topoter.experiments.limits import Limits
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -25,7 +26,7 @@ class Recipe:
     """How a number is made, and the paper's value for it if there is one.
 
     `known` are the parameters that can make a difference to the method, if they are few: a study that varies another
-    one has nothing to vary here.
+    one has nothing to vary here. `limits` are the time and memory that one run may take.
     """
 
     experiment: str
@@ -33,8 +34,9 @@ class Recipe:
     dataset: str
     name: str
     parameters: dict[str, Any]
-    paper: dict[str, float] | None
+    paper: dict[str, Any] | None
     known: frozenset[str] | None = None
+    limits: Limits | None = None
 
     def of_interest(self, variation: dict[str, Any]) -> dict[str, Any]:
         """What of a variation can make a difference to the method."""
@@ -48,6 +50,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     published: dict[str, Any] | None = None
     parameters_of: str | None = None
     keep: list[str] = []
+    limits: Limits | None = None
 
 
 def load_recipe(experiment: str, method: str, dataset: str, name: str | None = None) -> Recipe:
@@ -69,7 +72,7 @@ def load_recipe(experiment: str, method: str, dataset: str, name: str | None = N
     if chosen not in file.recipes:
         there = " and ".join(repr(variant) for variant in file.recipes)
         raise UsageError(f"There is no recipe {name!r} of {method} for {experiment} on {dataset}, only {there}.")
-    return Recipe(experiment, method, dataset, chosen, file.recipes[chosen], file.published)
+    return Recipe(experiment, method, dataset, chosen, file.recipes[chosen], file.published, limits=file.limits)
 
 
 def read_recipe(path: Path) -> dict[str, Any]:

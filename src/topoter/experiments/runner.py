@@ -12,7 +12,7 @@ import traceback
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,10 @@ from topoter.errors import TopoterError, unknown_name
 from topoter.experiments import EXPERIMENTS, experiment
 from topoter.experiments.engines import Engine
 from topoter.experiments.experiment import Experiment, Progress
+from topoter.experiments.limits import Limits, Stopped, watch
 from topoter.experiments.runs import Run, forget_peak, peak_mb, versions
 from topoter.experiments.store import Record, Store, plain
+from topoter.methods import build
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,14 @@ class Failure:
     message: str
     exit_code: int = 1
     trace: str = ""
+
+
+class RunFailedError(TopoterError):
+    """What went wrong in the process of a run: see `Failure`."""
+
+    def __init__(self, message: str, exit_code: int, trace: str) -> None:
+        super().__init__(message)
+        self.exit_code, self.trace = exit_code, trace
 
 
 class Watcher:
@@ -86,6 +96,19 @@ def plan_all(datasets: Sequence[str] | None, methods: Sequence[str] | None, seed
     return plans
 
 
+def limited(runs: Sequence[Run], hours: float | None, memory_gb: float | None) -> list[Run]:
+    """The runs with these limits in place of those of their recipes, where they are given."""
+    if hours is None and memory_gb is None:
+        return list(runs)
+    changed = []
+    for run in runs:
+        own = run.limits or Limits()
+        limits = Limits(own.hours if hours is None else hours, own.memory_gb if memory_gb is None else memory_gb)
+        limits.check()
+        changed.append(replace(run, limits=limits))
+    return changed
+
+
 # ---- one run, in whatever process ------------------------------------------------------------------------------------
 
 _data: dict[Any, Any] = {}  # of the latest dataset: runs come dataset by dataset
@@ -93,7 +116,31 @@ _refused: dict[Any, TopoterError] = {}  # data that are not there are not looked
 
 
 def make(run: Run, data_root: Path | None, progress: Progress | None = None) -> Made:
-    """Make one run on the data of its dataset."""
+    """Make one run on the data of its dataset; one with limits in a process of its own."""
+    if run.limits is None:
+        return make_here(run, data_root, progress)
+    made_with, told = versions(), progress or (lambda done, steps, text: None)
+    asked = {"run": run, "data_root": None if data_root is None else str(data_root)}
+    found = watch(
+        "topoter.experiments.child", msgspec.json.encode(asked), run.limits, lambda line: told(*line["progress"])
+    )
+    stopped, answer = found.stopped, found.answer or {}
+    if "made" in answer:
+        return msgspec.convert(answer["made"], Made)
+    if "failed" in answer:
+        raise RunFailedError(*answer["failed"])
+    if "out_of_memory" in answer:
+        stopped = Stopped("memory", run.limits.memory_gb or 0)
+    if stopped is None:
+        raise TopoterError(_how_a_process_ended(found.code))
+    took = {"seconds": found.seconds, "cpu_seconds": 0.0, "peak_mb": found.peak_mb}
+    method = build(run.recipe.method, experiment(run.recipe.experiment).task, run.parameters)
+    details = {"trained_with": "labels"} if getattr(method, "needs_labels", False) else {}  # part of its name in tables
+    return Made(_record(run, scores={}, details=details, versions=made_with, stopped=stopped, **took), [], {})
+
+
+def make_here(run: Run, data_root: Path | None, progress: Progress | None = None) -> Made:
+    """Make one run in this process, whatever its limits."""
     chosen = experiment(run.recipe.experiment)
     return execute(chosen, run, _load(chosen, run.recipe.dataset, data_root), progress)
 
@@ -104,16 +151,9 @@ def execute(chosen: Experiment, run: Run, data: Any, progress: Progress | None =
     forget_peak()
     start, cpu = time.perf_counter(), time.process_time()
     measured = chosen.measure(run, data, progress)
-    record = Record(
-        experiment=chosen.name,
-        dataset=run.recipe.dataset,
-        method=run.recipe.method,
-        recipe=run.recipe.name,
-        protocol=run.protocol,
-        point=run.variation,
-        seed=run.seed,
+    record = _record(
+        run,
         scores=measured.scores,
-        parameters=run.parameters,
         details=measured.details,
         seconds=time.perf_counter() - start,
         cpu_seconds=time.process_time() - cpu,
@@ -125,14 +165,24 @@ def execute(chosen: Experiment, run: Run, data: Any, progress: Progress | None =
     return Made(checked, [float(loss) for loss in measured.losses], measured.left)
 
 
+def _record(run: Run, **found: Any) -> Record:
+    names = dict(zip(("experiment", "dataset", "method", "recipe", "protocol"), run.key))
+    return Record(**names, point=run.variation, seed=run.seed, parameters=run.parameters, **found)
+
+
 def attempt(run: Run, data_root: Path | None, progress: Progress | None = None) -> Made | Failure:
     """A run, or why it failed: one that fails must not end the others."""
     try:
         return make(run, data_root, progress)
-    except TopoterError as error:
-        return Failure(run, str(error), error.exit_code)
     except Exception as error:
-        return Failure(run, f"{type(error).__name__}: {error}", trace=traceback.format_exc())
+        return failure_of(run, error)
+
+
+def failure_of(run: Run, error: Exception) -> Failure:
+    """What to say of the error that is being handled."""
+    if isinstance(error, TopoterError):
+        return Failure(run, str(error), error.exit_code, getattr(error, "trace", ""))
+    return Failure(run, f"{type(error).__name__}: {error}", trace=traceback.format_exc())
 
 
 def _load(chosen: Experiment, dataset: str, data_root: Path | None) -> Any:
@@ -169,7 +219,8 @@ def make_all(
 
     def begin(run: Run) -> None:
         store.refresh(run.recipe.experiment)
-        if store.find(run) is not None or _take_over(run, made.get(_what(run)), store):
+        twin = made.get(_what(run))
+        if store.done(run) or _take_over(run, twin, store) or _take_over_limit(run, store.limit_of(run), store):
             watcher.finished(run, 0.0)
         elif _what(run) in twins:
             twins[_what(run)].append(run)
@@ -228,7 +279,10 @@ def _how_it_ended(error: Exception) -> str:
     if not isinstance(error, BrokenExecutor):
         return f"The cluster lost it ({type(error).__name__}: {error})."
     code = re.search(r"\((-?\d+)\)", str(error))  # of the process, as in SIGKILL(-9)
-    number = int(code[1]) if code else 1
+    return _how_a_process_ended(int(code[1]) if code else 1)
+
+
+def _how_a_process_ended(number: int) -> str:
     how = f"was ended by signal {-number}, for lack of memory perhaps" if number < 0 else f"ended with code {number}"
     return f"Its process {how}. Run it again, with fewer --jobs."
 
@@ -243,10 +297,18 @@ def _what(item: Run | Record) -> str:
 
 def _take_over(run: Run, twin: Record | None, store: Store) -> bool:
     """Keep the same run of another experiment under this name too: a study passes through the recipe it varies."""
-    if twin is None:
+    if twin is None or twin.stopped is not None:
         return False
     name, _, _, recipe, *_ = run.key
     made_for = twin.made_for or twin.experiment
     taken = msgspec.structs.replace(twin, experiment=name, recipe=recipe, point=run.variation, made_for=made_for)
     store.add(taken, store.losses(twin.experiment).get(twin.key, ()))
+    return True
+
+
+def _take_over_limit(run: Run, other: Record | None, store: Store) -> bool:
+    """A seed of a row of which another seed ran into a limit is not tried: it would take as long again."""
+    if other is None:
+        return False
+    store.add(msgspec.structs.replace(other, seed=run.seed, details=other.details | {"as_seed": other.seed}))
     return True

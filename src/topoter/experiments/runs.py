@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from topoter import __version__
+from topoter.experiments.limits import Limits
 from topoter.experiments.recipes import Recipe
 
 
@@ -24,12 +25,18 @@ def run_key(*parts: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Run:
-    """One seed of one recipe under one protocol; `variation` holds the parameters that a study changes."""
+    """One seed of one recipe under one protocol.
+
+    Args:
+        variation: the parameters that a study changes.
+        limits: the time and memory it may take.
+    """
 
     recipe: Recipe
     protocol: str
     seed: int
     variation: dict[str, Any] = field(default_factory=dict)
+    limits: Limits | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import torch
 
 from topoter.encoders import SGC
 from topoter.experiments.recipes import load_recipe
+from topoter.methods.gmi import GraphicalInformation
 from topoter.methods.infomax import Infomax
 from topoter.pretext.objectives import build_objectives
 from topoter.training import TopoTERModel
@@ -13,7 +14,7 @@ from topoter.training import TopoTERModel
 PUBLISHED = {"dgi": 996_354, "gmi": 1_730_052, "topoter": 736_260}
 NOTES = {
     "dgi": "PyG's bilinear form has no bias, so one parameter fewer than the original",
-    "gmi": "not built here",
+    "gmi": "",
     "topoter": "",
 }
 
@@ -23,14 +24,15 @@ def model_sizes(num_features: int = 1433, dataset: str = "cora") -> list[dict[st
     parameters = load_recipe("node-classification", "topoter", dataset, "paper").parameters
     width, order = parameters["out_channels"], parameters["order"]
     objectives = build_objectives("paper", width, {}, torch.Generator())
-    modules = {
+    modules: dict[str, torch.nn.Module] = {
         "dgi": Infomax(num_features, out_channels=width, order=order, seed=0),
+        "gmi": GraphicalInformation(num_features, width, order, seed=0),
         "topoter": TopoTERModel(SGC(num_features, width, order), objectives),
     }
     return [
         {
             "method": method,
-            "ours": sum(p.numel() for p in modules[method].parameters()) if method in modules else None,
+            "ours": sum(p.numel() for p in modules[method].parameters()),
             "paper": published,
             "note": NOTES[method],
         }

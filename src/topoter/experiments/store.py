@@ -20,6 +20,7 @@ from filelock import FileLock
 
 from topoter.errors import DataError
 from topoter.experiments import EXPERIMENTS
+from topoter.experiments.limits import Stopped
 from topoter.experiments.runs import Run, run_key
 from topoter.graphs.atomic import atomic_write
 
@@ -38,6 +39,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         scores: in percent, by the name of the metric; a run may hold several values of each.
         details: every other plain value that the run found.
         made_for: the experiment that the run was made for, if it was taken over from there.
+        stopped: the limit that ended the run before it had any scores.
     """
 
     experiment: str
@@ -55,6 +57,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     peak_mb: float
     versions: dict[str, str]
     made_for: str | None = None
+    stopped: Stopped | None = None
 
     @property
     def key(self) -> Key:
@@ -91,6 +94,20 @@ class Store:
         """The record of a run, if it was made with the same parameters."""
         found = self._records.get(run.recipe.experiment, {}).get(run.key)
         return found if found is not None and found.parameters == run.parameters else None
+
+    def done(self, run: Run) -> Record | None:
+        """The same, unless the run was ended by a narrower limit than it has now: then it is still to be made."""
+        found = self.find(run)
+        return None if found and found.stopped and not found.stopped.stands_for(run.limits) else found
+
+    def limit_of(self, run: Run) -> Record | None:
+        """The record of another seed of the same row that was ended by a limit which this run would meet as well."""
+        row = run.key[:-1]
+        for record in self.of(run.recipe.experiment):
+            same = record.key[:-1] == row and record.parameters == run.parameters
+            if same and record.stopped is not None and record.stopped.stands_for(run.limits):
+                return record
+        return None
 
     def refresh(self, experiment: str) -> None:
         """Take in what other processes have written meanwhile."""

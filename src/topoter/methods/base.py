@@ -25,11 +25,13 @@ from topoter.errors import TopoterError, UsageError, unknown_name
 from topoter.training.callbacks import Callback
 from topoter.training.state import EpochRecord
 
+UNKNOWN_LABEL = -1  # the class of a node that a method with labels must not know
+
 # What a method is fitted on. A link graph holds training edges only; pairs to decide by when to stop are its
 # `edge_label_index` [2, P] and `edge_label` [P], as PyG's RandomLinkSplit names them.
 TASKS = {
-    "node": "a PyG `Data`, to embed its nodes",
-    "graph": "a list of `Data`, to embed each graph",
+    "node": "a PyG `Data`, to embed its nodes; if it `needs_labels`, with those of training and validation nodes",
+    "graph": "a list of `Data`, to embed each graph; if it `needs_labels`, those of training graphs have a `y`",
     "link": "a PyG `Data` of training edges, to score pairs of its nodes",
     "temporal": "a list of `Transition`s, to score pairs at the next time",
 }
@@ -43,16 +45,21 @@ class Fitted:
         embedding: from a graph to its nodes' embeddings [N, F], or from a list of graphs to theirs [G, F].
         pairs: from a graph and pairs [2, P] to scores [P]; inner products of the embeddings if not given.
         kernel: similarities between the graphs of the set [G, G], in place of embeddings.
+        classes: from a graph to the classes of its nodes [N], or from a list of graphs to theirs [G], of a method that
+            was trained with labels.
         history: what each epoch of the (last) training showed; `pretraining` that of one before it.
         best_epoch: the one whose weights were kept, where validation chose it.
+        validation: accuracy in percent on what chose it, of a method that was trained with labels of graphs.
     """
 
     embedding: Callable[[Any], np.ndarray] | None = None
     pairs: Callable[[Any, Tensor], Tensor] | None = None
     kernel: np.ndarray | None = None
+    classes: Callable[[Any], np.ndarray] | None = None
     history: list[EpochRecord] = field(default_factory=list)
     pretraining: list[EpochRecord] = field(default_factory=list)
     best_epoch: int | None = None
+    validation: float | None = None
 
     @property
     def losses(self) -> list[float]:
@@ -68,6 +75,11 @@ class Fitted:
             raise TopoterError("This method gives no embeddings.")
         return self.embedding(graph)
 
+    def predict(self, graph: Any) -> np.ndarray:
+        if self.classes is None:
+            raise TopoterError("This method was trained without labels: it predicts no classes.")
+        return self.classes(graph)
+
     def score_pairs(self, graph: Any, pairs: Tensor) -> Tensor:
         if self.pairs is not None:
             return self.pairs(graph, pairs)
@@ -75,13 +87,19 @@ class Fitted:
 
 
 class Method:
-    """A system with its parameters set: those of a recipe, by keyword."""
+    """A system with its parameters set: those of a recipe, by keyword.
+
+    One that `needs_labels` is fitted on a graph with `y`, `train_mask` and `val_mask`, and predicts classes itself; the
+    labels of all other nodes are `UNKNOWN_LABEL`. The others see no label.
+    """
+
+    needs_labels = False
 
     def __init__(self, **parameters: Any) -> None:
         self.parameters = parameters
 
     def fit(self, graph: Any, seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
-        """Learn from a graph without labels; everything random comes from the seed."""
+        """Learn from a graph; everything random comes from the seed."""
         raise NotImplementedError
 
 

@@ -1,55 +1,156 @@
-"""Whole graphs without training: the Weisfeiler-Lehman kernel by GraKeL, and counts of degrees."""
+"""Similarities between whole graphs, without training; and counts of degrees, the trivial row.
+
+What is in GraKeL and works on these sets is GraKeL's. Its shortest path kernel fails on isolated nodes and its
+graphlets are connected ones only, so these two are counted in `substructures.py`. Deep graph kernels, which learn how
+alike the parts are, are in `deep_graph_kernels.py`.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from topoter.errors import TopoterError
 from topoter.methods.base import Fitted, Method, register
-from topoter.structure.graph_sets import GraphSet, read_graph_set
+from topoter.methods.substructures import (
+    GRAPHLET_SIZES,
+    count,
+    graphlets,
+    matrices,
+    node_labels,
+    shortest_paths,
+)
+from topoter.methods.substructures import read as read_set
+from topoter.structure.graph_sets import GraphSet
 from topoter.training.callbacks import Callback
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-def weisfeiler_lehman(graphs: list[Data], iterations: int = 5) -> np.ndarray:
-    """How many labels two graphs share, refined `iterations` times by those of the neighbours; normalised, [G, G].
+def normalized(kernel: np.ndarray) -> np.ndarray:
+    """k(a, b) / sqrt(k(a, a) k(b, b)); a graph without any part is alike to none but itself."""
+    scale = np.sqrt(np.diagonal(kernel)).astype(np.float64)
+    empty = scale == 0
+    scaled: np.ndarray = kernel / np.outer(np.where(empty, 1, scale), np.where(empty, 1, scale))
+    scaled[empty, empty] = 1
+    return scaled
 
-    Nodes with equal features start with the same label.
-    """
-    try:
-        from grakel import Graph, VertexHistogram, WeisfeilerLehman
-    except ImportError as error:
-        raise TopoterError('The method wl needs the package grakel: pip install "topoter[baselines]".') from error
 
-    graph_set, _ = GraphSet.from_graphs(graphs)
-    _, labels = torch.unique(graph_set.x, dim=0, return_inverse=True)
-    converted = []
-    for number in range(len(graph_set)):
-        first, last = graph_set.nodes[number : number + 2].tolist()
-        neighbours: dict[int, list[int]] = {node: [] for node in range(last - first)}
-        start, stop = graph_set.edges[number : number + 2].tolist()
-        for i, j in (graph_set.adjacency.edges[:, start:stop] - first).t().tolist():
-            neighbours[i].append(j)
-            neighbours[j].append(i)
-        converted.append(Graph(neighbours, node_labels=dict(enumerate(labels[first:last].tolist()))))
-    kernel: np.ndarray = WeisfeilerLehman(
-        n_iter=iterations, base_graph_kernel=VertexHistogram, normalize=True
-    ).fit_transform(converted)
-    return kernel
+class _GraKeL(Method):
+    """A kernel of GraKeL, normalised; nothing about it is random unless the seed is passed on."""
+
+    def fit(self, graph: list[Data], seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
+        try:
+            import grakel
+        except ImportError as error:
+            raise TopoterError(
+                f'The graph kernel {type(self).__name__} needs GraKeL: pip install "topoter[baselines]".'
+            ) from error
+        graph_set = read_set(graph)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", 'changing format from "adjacency"', UserWarning)
+            warnings.filterwarnings("ignore", ".*makes the random walk series diverge", RuntimeWarning)
+            kernel: np.ndarray = self.kernel(grakel, seed).fit_transform(self.graphs(grakel, graph_set))
+        return Fitted(kernel=kernel)
+
+    def kernel(self, grakel: Any, seed: int) -> Any:
+        """GraKeL's class with the parameters set."""
+        raise NotImplementedError
+
+    def graphs(self, grakel: Any, graph_set: GraphSet) -> list[Any]:
+        """The set as GraKeL reads it; nodes with equal features have the same label."""
+        labels = node_labels(graph_set)
+        converted = []
+        for nodes, matrix in matrices(graph_set):
+            neighbours = {node: matrix.indices[matrix.indptr[node] : matrix.indptr[node + 1]].tolist() for node in
+                          range(matrix.shape[0])}  # fmt: skip
+            converted.append(grakel.Graph(neighbours, node_labels=dict(enumerate(labels[nodes].tolist()))))
+        return converted
 
 
 @register("wl", "graph")
-class WeisfeilerLehman(Method):
-    """The Weisfeiler-Lehman subtree kernel (Shervashidze et al., 2011); nothing about it is random."""
+class WeisfeilerLehman(_GraKeL):
+    """The Weisfeiler-Lehman subtree kernel (Shervashidze et al., 2011): labels refined by the neighbours', counted."""
+
+    def kernel(self, grakel: Any, seed: int) -> Any:
+        base = grakel.VertexHistogram
+        iterations = self.parameters.get("iterations", 5)
+        return grakel.WeisfeilerLehman(n_iter=iterations, base_graph_kernel=base, normalize=True)
+
+
+@register("rw", "graph")
+class RandomWalk(_GraKeL):
+    """The random walk kernel (Gärtner et al., 2003): walks with the same labels in both graphs, long ones weigh less.
+
+    GraKeL lowers `decay` where the sum over all lengths would not end: it must be below the inverse square of the
+    largest eigenvalue of a graph of the set.
+    """
+
+    def kernel(self, grakel: Any, seed: int) -> Any:
+        return grakel.RandomWalkLabeled(lamda=self.parameters.get("decay", 0.1), normalize=True)
+
+
+@register("mlg", "graph")
+class MultiscaleLaplacian(_GraKeL):
+    """The multiscale Laplacian kernel (Kondor and Pan, 2016): Laplacians of ever larger neighbourhoods compared."""
+
+    def kernel(self, grakel: Any, seed: int) -> Any:
+        chosen = {name: self.parameters[own] for own, name in _MLG.items() if own in self.parameters}
+        return grakel.MultiscaleLaplacian(normalize=True, random_state=seed, **chosen)
+
+    def graphs(self, grakel: Any, graph_set: GraphSet) -> list[Any]:
+        """With features in place of labels; where nodes have none, the degree, as in the authors' experiments."""
+        features = graph_set.x.numpy()
+        if np.ptp(features, axis=0).max() == 0:
+            features = torch.bincount(graph_set.adjacency.edges.flatten(), minlength=len(features)).numpy()[:, None]
+        converted = []
+        for nodes, matrix in matrices(graph_set):
+            attributes = dict(enumerate(features[nodes].astype(float)))
+            converted.append(grakel.Graph(matrix.toarray().astype(float), node_labels=attributes))
+        return converted
+
+
+_MLG = {"levels": "L", "rank": "P", "gamma": "gamma", "eta": "heta", "sampled_nodes": "n_samples"}
+
+
+@register("sp", "graph")
+class ShortestPath(Method):
+    """The shortest path kernel (Borgwardt and Kriegel, 2005): shared paths, by length and labels of the ends."""
 
     def fit(self, graph: list[Data], seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
-        return Fitted(kernel=weisfeiler_lehman(read_graph_set(graph), **self.parameters))
+        counts, _ = count([words for _, words in shortest_paths(read_set(graph))])
+        return Fitted(kernel=normalized((counts @ counts.T).toarray()))
+
+
+@register("gk", "graph")
+class Graphlets(Method):
+    """The graphlet kernel (Shervashidze et al., 2009): the shares of all graphs of 3, 4 and 5 nodes within a graph.
+
+    Args:
+        samples: sets of nodes looked at for each size; all sets where a graph has no more.
+    """
+
+    def __init__(self, *, samples: int = 5000) -> None:
+        self.samples = samples
+
+    def fit(self, graph: list[Data], seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
+        generator = np.random.default_rng(seed)
+        shares = graphlet_shares(read_set(graph), self.samples, generator)
+        return Fitted(kernel=normalized(shares @ shares.T))
+
+
+def graphlet_shares(graph_set: GraphSet, samples: int, generator: np.random.Generator) -> np.ndarray:
+    """What share of the sets of 3, of 4 and of 5 nodes forms each graphlet, [graphs, 4 + 11 + 34]."""
+    rows = []
+    for _, matrix in matrices(graph_set):
+        found = [graphlets(matrix, size, samples, generator) for size in GRAPHLET_SIZES]
+        rows.append(np.concatenate([counts / max(counts.sum(), 1) for counts in found]))
+    return np.stack(rows)
 
 
 @register("degree-histogram", "graph")
@@ -60,7 +161,7 @@ class DegreeHistogram(Method):
         return Fitted(embedding=self.embed)
 
     def embed(self, graphs: list[Data]) -> np.ndarray:
-        graph_set, _ = GraphSet.from_graphs(read_graph_set(graphs))
+        graph_set = read_set(graphs)
         degree = torch.bincount(graph_set.adjacency.edges.flatten(), minlength=graph_set.adjacency.num_nodes)
         bins = self.parameters["bins"]
         graph = torch.repeat_interleave(graph_set.nodes.diff())

@@ -94,7 +94,7 @@ class InfoGraphMethod(Method):
         encoder = GIN(graphs.x.size(1), self.hidden_channels, self.num_layers)
         encoder.initialize("glorot", generator)
         state = TrainingState.start(InfoGraph(encoder, generator), self.settings, {"generator": generator})
-        train(state, _SeveralGraphs(graphs, self.batch_size, generator, "cpu"), callbacks)
+        train(state, SeveralGraphs(graphs, self.batch_size, generator, "cpu"), callbacks)
         encoder.eval()
 
         def embed(others: list[Data]) -> np.ndarray:
@@ -104,7 +104,7 @@ class InfoGraphMethod(Method):
         return Fitted(embedding=embed, history=state.history)
 
 
-class _SeveralGraphs(ShuffledBatches):
+class SeveralGraphs(ShuffledBatches):
     """Batches of two graphs at least: one alone has no others to be told from."""
 
     def __iter__(self) -> Iterator[Batch]:

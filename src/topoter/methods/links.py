@@ -140,7 +140,7 @@ class LinkModule(nn.Module):
         """The objective of links, and what else the settings ask for: a divergence, TopoTER's own loss."""
         settings, encoder = self.settings, self.topoter.encoder
         assert isinstance(encoder, LinkEncoder)
-        hiding = hide(adjacency, settings.hidden_edges, self.generator)
+        hiding = self.hide(adjacency)
         visible = hiding.adjacency_t
         signal = encoder.project(x.drop(self.dropout, settings.feature_dropout))
         hidden = self.dropout(encoder.first(signal, visible), settings.dropout)
@@ -152,12 +152,22 @@ class LinkModule(nn.Module):
         if log_deviation is not None:
             inner = 1 + 2 * log_deviation - mean**2 - (2 * log_deviation).exp()
             loss = loss - 0.5 * inner.sum(1).mean() / adjacency.num_nodes
+        further = self.further_loss(h_t, hiding)
+        loss = loss if further is None else loss + further
         if settings.joint:  # X W is shared with the pairs' loss, and so is its noise
             topology, said = self.topoter.of_signal(
                 signal, exact(adjacency, settings.perturbation_rate, self.generator)
             )
             loss, metrics = loss + settings.joint * topology, {**metrics, **said}
         return loss, metrics
+
+    def hide(self, adjacency: Adjacency) -> TopologyTransformation:
+        """Which edges the encoder does not see in this step, and which pairs it is to tell apart."""
+        return hide(adjacency, self.settings.hidden_edges, self.generator)
+
+    def further_loss(self, h_t: Tensor, hiding: TopologyTransformation) -> Tensor | None:
+        """What else is learned from the representations, if anything."""
+        return None
 
     @torch.no_grad()
     def scores(self, x: Features, adjacency: Adjacency, pairs: Tensor) -> Tensor:
@@ -182,6 +192,9 @@ class LinkModule(nn.Module):
 class LinkLearner(Method):
     """Pre-train on the training graph, then fine-tune; the weights with the best validation AUC are kept."""
 
+    settings_type: type[LinkSettings] = LinkSettings
+    module_type: type[LinkModule] = LinkModule
+
     def fit(self, graph: Data, seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
         module, state, pretraining = self.learn(graph, seed, callbacks)
         scaling = module.settings.feature_scaling
@@ -195,14 +208,15 @@ class LinkLearner(Method):
         self, graph: Data, seed: int, callbacks: Sequence[Callback] = ()
     ) -> tuple[LinkModule, TrainingState, list[EpochRecord]]:
         """The module, how its training went, and what each epoch of the pre-training showed."""
-        settings = LinkSettings(**self.parameters)
+        settings = self.settings_type(**self.parameters)
         settings.check()
         x, adjacency = whole_graph(graph, settings.feature_scaling)[0]
-        topoter, pretraining = pretrain_encoder(x, adjacency, settings, seed, callbacks)
+        encoder = self.encoder(x, adjacency, settings)
+        topoter, pretraining = pretrain_encoder(encoder, x, adjacency, settings, seed, callbacks)
         if settings.recentre:
             assert isinstance(topoter.encoder, LinkEncoder)
             topoter.encoder.recentre(x, adjacency)
-        module = LinkModule(topoter, settings, seed)
+        module = self.module_type(topoter, settings, seed)
         if settings.frozen:
             topoter.requires_grad_(False)
         training = TrainingSettings(
@@ -222,16 +236,25 @@ class LinkLearner(Method):
             train(state, [(NoisyFeatures(x), adjacency)], [auc, *callbacks])
         return module, state, pretraining
 
+    def encoder(self, x: Features, adjacency: Adjacency, settings: LinkSettings) -> LinkEncoder:
+        """The encoder before its weights are drawn; a variational one has means and deviations."""
+        out_channels = (2 if settings.variational else 1) * settings.out_channels
+        hidden = settings.hidden_channels
+        return LinkEncoder(x.shape[1], hidden, out_channels, settings.activation, settings.batch_norm)
+
 
 def pretrain_encoder(
-    x: Features, adjacency: Adjacency, settings: LinkSettings, seed: int, callbacks: Sequence[Callback] = ()
+    encoder: LinkEncoder,
+    x: Features,
+    adjacency: Adjacency,
+    settings: LinkSettings,
+    seed: int,
+    callbacks: Sequence[Callback] = (),
 ) -> tuple[TopoTERModel, list[EpochRecord]]:
     """TopoTER's module after pre-training on the training graph, and what each epoch showed."""
     generator = torch.Generator().manual_seed(seed)
-    out_channels = (2 if settings.variational else 1) * settings.out_channels
-    encoder = LinkEncoder(x.shape[1], settings.hidden_channels, out_channels, settings.activation, settings.batch_norm)
     encoder.initialize(settings.init, generator, settings.init_gain)
-    model = TopoTERModel(encoder, build_objectives("paper", out_channels, vars(settings), generator))
+    model = TopoTERModel(encoder, build_objectives("paper", encoder.out_channels, vars(settings), generator))
     training = TrainingSettings(settings.pretraining_epochs, learning_rate=settings.pretraining_learning_rate)
     state = TrainingState.start(model, training, {"generator": generator})
     state.phase = "pretraining"

@@ -13,8 +13,11 @@ from torch import Tensor
 
 from topoter.errors import TopoterError
 from topoter.methods.base import Fitted, Method, register
+from topoter.methods.frozen_links import FrozenLinks
+from topoter.methods.links import VALIDATION
 from topoter.methods.randomness import seeded
 from topoter.structure.adjacency import Adjacency
+from topoter.training import Keep, TrainingSettings
 from topoter.training.callbacks import Callback
 
 if TYPE_CHECKING:
@@ -119,15 +122,37 @@ def random_walks(indptr: Tensor, neighbours: Tensor, length: int, generator: tor
 
 
 class _FromEdges(Method):
-    """Embeddings of the training graph from its edges alone, scored by their inner products."""
+    """Embeddings of the training graph from its edges alone.
 
-    def __init__(self, decoder: str = "inner product", **parameters: Any) -> None:
+    Args:
+        decoder: a name in `PAIR_DECODERS`; one with weights is learned on the training edges, the embeddings staying
+            as they are (`frozen_links.py`).
+        epochs, patience, learning_rate, weight_decay: of that decoder, if it has weights.
+    """
+
+    def __init__(
+        self,
+        decoder: str = "inner product",
+        epochs: int = 300,
+        patience: int = 60,
+        learning_rate: float = 1e-2,
+        weight_decay: float = 0.0,
+        **parameters: Any,
+    ) -> None:
         super().__init__(**parameters)
+        self.decoder = decoder
+        self.settings = TrainingSettings(
+            epochs, patience, learning_rate, weight_decay, Keep(VALIDATION, highest=True, weights="after"), fused=True
+        )
 
     def fit(self, graph: Data, seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
         adjacency, _ = Adjacency.from_edge_index(graph.edge_index, graph.num_nodes)
         z = self.embed(adjacency, seed, callbacks)
-        return Fitted(embedding=lambda _: z.numpy(), pairs=lambda _, pairs: (z[pairs[0]] * z[pairs[1]]).sum(1))
+        module = FrozenLinks(z, self.decoder, seed)
+        history, best = module.learn(adjacency, graph, self.settings, callbacks)
+        return Fitted(
+            embedding=lambda _: z.numpy(), pairs=lambda _, pairs: module.scores(pairs), history=history, best_epoch=best
+        )
 
     def embed(self, adjacency: Adjacency, seed: int, callbacks: Sequence[Callback]) -> Tensor:
         raise NotImplementedError

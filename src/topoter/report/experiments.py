@@ -10,6 +10,7 @@ from typing import Any
 
 from topoter.errors import UsageError
 from topoter.experiments.experiment import Experiment
+from topoter.experiments.limits import Stopped
 from topoter.experiments.recipes import load_recipe
 from topoter.experiments.store import Record
 from topoter.report.tables import MISSING, Cell, CellLike, Mark, Table, compare, many, mean_and_deviation
@@ -55,6 +56,9 @@ class Group:
         return statistics.stdev(values) if len(values) > 1 else None
 
     def text(self, metric: str) -> str:
+        """Mean and deviation, or the limit that ended every run."""
+        if self.stopped:
+            return self.stopped.text
         return mean_and_deviation(self.mean(metric), self.std(metric))
 
     def published(self, metric: str) -> Mapping[str, float] | None:
@@ -73,7 +77,12 @@ class Group:
     @property
     def values(self) -> int:
         """How many scores there are."""
-        return len(next(iter(self.scores.values())))
+        return len(next(iter(self.scores.values()), ()))
+
+    @property
+    def stopped(self) -> Stopped | None:
+        """The limit that ended the runs, where none of them has a score."""
+        return next((record.stopped for record in self.records), None) if not self.scores else None
 
     @property
     def decoder(self) -> str | None:
@@ -81,8 +90,15 @@ class Group:
         return self.records[0].parameters.get("decoder")
 
     @property
+    def labelled(self) -> bool:
+        """Whether the method was trained with labels."""
+        return self.records[0].details.get("trained_with") == "labels"
+
+    @property
     def method_name(self) -> str:
-        """The method, and its recipe where there are two."""
+        """The method, and its recipe where there are two, or that it was trained with labels."""
+        if self.labelled:
+            return f"{self.method} (with labels)"
         recipe = f"{self.recipe}, {self.decoder}" if self.decoder else self.recipe
         return f"{self.method} ({recipe})" if self.method == OURS or self.decoder else self.method
 
@@ -90,6 +106,14 @@ class Group:
 def published(paper: Mapping[str, Any] | None, metric: str) -> Mapping[str, float] | None:
     """The paper's mean and deviation of a metric; a recipe with a single metric does not name it."""
     return paper if paper is None or "mean" in paper else paper.get(metric.lower())
+
+
+def published_text(paper: Mapping[str, Any] | None, metric: str) -> str:
+    """The paper's value as a table shows it: a number, or the limit that its authors ran into."""
+    if paper and "limit" in paper:
+        return str(paper["limit"])
+    found = published(paper, metric)
+    return mean_and_deviation(found["mean"], found.get("std")) if found else MISSING
 
 
 def groups_of(experiment: Experiment, records: Iterable[Record]) -> list[Group]:
@@ -169,11 +193,12 @@ def _as_dict(experiment: Experiment, group: Group) -> dict[str, Any]:
         "recipe": group.recipe,
         "protocol": group.protocol,
         "metric": first,
-        "mean": group.mean(first),
-        "std": group.std(first),
-        "runs": group.scores[first],
+        "mean": None if group.stopped else group.mean(first),
+        "std": None if group.stopped else group.std(first),
+        "runs": group.scores.get(first, []),
         "paper": group.paper,
     }
+    content |= {"stopped": group.stopped.text} if group.stopped else {}
     content |= {"decoder": group.decoder} if group.decoder else {}
     content |= {"variation": group.point} if group.point else {}
     for metric in group.scores:
@@ -192,7 +217,7 @@ def judge(group: Group, metric: str, beside: Iterable[Group]) -> Mark | None:
     `beside` are the other rows of the table: a number of TopoTER that is better than the paper's does not count as won
     by training if a row without that training is better than the paper's too, or no worse than ours.
     """
-    mark = _against_paper(group, metric, group.published(metric))
+    mark = None if group.stopped else _against_paper(group, metric, group.published(metric))
     if mark is not Mark.BETTER or group.method != OURS:
         return mark
     controls = [other for other in beside if _is_control(other, group) and metric in other.scores]
@@ -266,17 +291,12 @@ def _table(experiment: Experiment, groups: Sequence[Group], datasets: Sequence[s
         for metric in experiment.metrics:
             title = dataset if len(datasets) > 1 else metric
             for protocol in protocols:
-                shown = [group for group in own if group.protocol == protocol and metric in group.scores]
+                shown = [g for g in own if g.protocol == protocol and (metric in g.scores or g.stopped)]
                 name = title if study else f"{title}, {COLUMNS.get(protocol, protocol)}"
                 columns[name] = _ours(shown, metric, seeds, bold=not study)
-            papers = {group.method_name: paper for group in own if (paper := group.published(metric))}
+            papers = {g.method_name: text for g in own if (text := published_text(g.paper, metric)) != MISSING}
             if papers:
-                columns[f"{title}, paper"] = {
-                    group.method_name: mean_and_deviation(paper["mean"], paper.get("std"))
-                    if (paper := papers.get(group.method_name))
-                    else MISSING
-                    for group in own
-                }
+                columns[f"{title}, paper"] = {g.method_name: papers.get(g.method_name, MISSING) for g in own}
     body = [[name, *(column.get(name, "") for column in columns.values())] for name in rows]
     what = experiment.measures
     caption = f"{datasets[0]}: {what} in %" if len(datasets) == 1 else f"{what.capitalize()} in %"
@@ -290,14 +310,14 @@ def _protocol_place(protocol: str) -> tuple[int, str]:
 
 
 def _ours(groups: Sequence[Group], metric: str, seeds: int, bold: bool) -> Column:
-    means = {group.method_name: round(group.mean(metric), 1) for group in groups}
+    means = {group.method_name: round(group.mean(metric), 1) for group in groups if not group.stopped}
     best = max(means.values()) if bold and len(means) > 1 else None
     return {
         group.method_name: Cell(
             _counted(group, metric, seeds),
-            sort=group.mean(metric),
+            sort=None if group.stopped else group.mean(metric),
             mark=judge(group, metric, groups),
-            strong=means[group.method_name] == best,
+            strong=best is not None and means.get(group.method_name) == best,
         )
         for group in groups
     }
@@ -306,6 +326,8 @@ def _ours(groups: Sequence[Group], metric: str, seeds: int, bold: bool) -> Colum
 def _counted(group: Group, metric: str, seeds: int) -> str:
     """Mean and deviation; the number of seeds where it is smaller than that of the table."""
     text, runs = group.text(metric), len(group.seeds)
+    if group.stopped:
+        return text
     if group.values > runs:
         return f"{text} ({many(runs, 'encoder')}, {group.values} restarts)"
     return text if runs >= seeds else f"{text} ({many(runs, 'seed')})"
@@ -321,7 +343,7 @@ def _study(experiment: Experiment, groups: Sequence[Group], dataset: str, metric
     rows: dict[str, Column] = {}
     for group in here:
         row = rows.setdefault(group.method_name, dict.fromkeys(points, ""))
-        value = Cell(_counted(group, metric, seeds), sort=group.mean(metric))
+        value = Cell(_counted(group, metric, seeds), sort=None if group.stopped else group.mean(metric))
         point = _point(group.point, varied)
         row |= dict.fromkeys([point] if point else points, value)
     body = [[name, *row.values()] for name, row in rows.items()]

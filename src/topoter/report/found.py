@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from topoter.errors import TopoterError
+from topoter.errors import TopoterError, UsageError
 from topoter.experiments import EXPERIMENTS, experiment
 from topoter.experiments.experiment import Experiment
+from topoter.experiments.runs import Run
 from topoter.experiments.store import Record, Store
 from topoter.report.experiments import Group, groups_of, means_of, tables_of
 from topoter.report.remarks import Remarks, read_remarks
@@ -77,14 +80,22 @@ class Found:
         return [own, *([f"{own} --datasets {shlex.quote(','.join(others))}"] if others else [])]
 
     def absent_rows(self) -> list[str]:
-        """What has no run yet, by dataset: "pubmed (all rows)", "citeseer: dgi (paper)"."""
+        """What has no run yet: "on all datasets: rw (paper)", "pubmed (all rows)", "citeseer: dgi (paper)"."""
         by_dataset: dict[str, list[str]] = {}
+        datasets: dict[str, set[str]] = {}
         for method, recipe, protocol, dataset in self.absent:
-            by_dataset.setdefault(dataset, []).append(f"{method} ({row_name(recipe, protocol)})")
-        return [
-            f"{dataset}: {', '.join(rows)}" if dataset in self.datasets else f"{dataset} (all rows)"
-            for dataset, rows in by_dataset.items()
-        ]
+            name = f"{method} ({row_name(recipe, protocol)})"
+            by_dataset.setdefault(dataset, []).append(name)
+            datasets.setdefault(name, set()).add(dataset)
+        nowhere = [name for name, lacking in datasets.items() if lacking == set(self.experiment.datasets)]
+        said = [f"on all datasets: {', '.join(nowhere)}"] if nowhere else []
+        for dataset, rows in by_dataset.items():
+            others = [name for name in rows if name not in nowhere]
+            if dataset not in self.datasets:
+                said.append(f"{dataset} (all rows)")
+            elif others:
+                said.append(f"{dataset}: {', '.join(others)}")
+        return said
 
     def tables(self) -> list[Table]:
         return tables_of(self.experiment, self.records, self.seeds)
@@ -129,7 +140,7 @@ def _find(chosen: Experiment, store: Store) -> Found | None:
     most = 1 + max(record.seed for record in stored.values())
     kept: list[Record] = []
     counted: Counter[tuple[str, str, str, str]] = Counter()
-    for run in chosen.plan([*chosen.datasets, *others], None, most):
+    for run in [*chosen.plan([*chosen.datasets, *others], None, most), *_further(chosen, stored.values(), most)]:
         record = store.find(run)
         counted[run.recipe.method, run.recipe.name, run.protocol, run.recipe.dataset] += record is not None
         if record is not None:
@@ -140,6 +151,20 @@ def _find(chosen: Experiment, store: Store) -> Found | None:
     groups = groups_of(chosen, kept)
     absent = [row for row, count in counted.items() if not count and row[-1] in chosen.datasets]
     return Found(chosen, groups, means_of(chosen, groups), absent, list(stored.values()))
+
+
+def _further(chosen: Experiment, records: Iterable[Record], seeds: int) -> list[Run]:
+    """The runs of methods that the paper's study does not have, on the datasets where there are some."""
+    own = {row.method for row in chosen.rows}
+    asked: dict[str, list[str]] = {}
+    for record in records:
+        if record.method not in own and record.dataset not in asked.setdefault(record.method, []):
+            asked[record.method].append(record.dataset)
+    runs: list[Run] = []
+    for method, datasets in asked.items():
+        with suppress(UsageError):  # a method of the user's own, or one that is gone
+            runs += chosen.plan(datasets, [method], seeds)
+    return runs
 
 
 def command(name: str, folder: Path, seeds: int | None = None) -> str:

@@ -13,6 +13,7 @@ from topoter.report.figures import figures_of, training_curves
 from topoter.report.found import Found, Results, command
 from topoter.report.maps import Map
 from topoter.report.page import Page, Section, asset, part, templates
+from topoter.report.ranking import overall_table, rank_charts
 from topoter.report.standing import (
     Standing,
     counts,
@@ -40,7 +41,9 @@ def page_of(results: Results, maps: bool = True) -> Page:
         "nothing.",
         styles=[asset("results.css")],
     )
-    page.sections = [_standing(items, results), *(_experiment(found, results) for found in results.found), _sizes()]
+    ranking = _ranking(results)
+    page.sections = [_standing(items, results), *([ranking] if ranking.blocks else [])]
+    page.sections += [*(_experiment(found, results) for found in results.found), _sizes()]
     page.sections += [_maps(results)] if maps else []
     others = (_curves(results), _searches(results), _speed(results), _missing(results))
     page.sections += [section for section in others if section.blocks]
@@ -90,6 +93,17 @@ def _experiment(found: Found, results: Results) -> Section:
             f"({'; '.join(rows[:5])}{more})."
         )
     return section
+
+
+def _ranking(results: Results) -> Section:
+    charts, table = rank_charts(results), overall_table(results)
+    section = Section(
+        "Ranking of all systems",
+        "Mean ranks over the datasets of each table by its first metric, with our protocol. A system that ran into a "
+        "limit comes last. With few datasets the critical difference is wide: most neighbours cannot be told apart.",
+    )
+    section.add(*([part("beside", blocks=charts, kind="charts")] if charts else []))
+    return section.add(table) if table else section
 
 
 def _sizes() -> Section:

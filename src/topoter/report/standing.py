@@ -46,7 +46,9 @@ class Standing:
     @property
     def gap(self) -> float | None:
         """Ours minus the paper's."""
-        return None if self.group is None else self.group.mean(self.metric) - self.published["mean"]
+        if self.group is None or self.group.stopped:
+            return None
+        return self.group.mean(self.metric) - self.published["mean"]
 
 
 def standings(results: Results) -> list[Standing]:
@@ -131,7 +133,7 @@ def _table(items: Sequence[Standing], remarks: Remarks) -> Table:
 def _row(item: Standing) -> list[CellLike]:
     paper = mean_and_deviation(item.published["mean"], item.published.get("std"))
     if item.group is None or item.gap is None:
-        return [item.row_name, NOT_RUN, MISSING, paper, MISSING]
+        return [item.row_name, item.group.text(item.metric) if item.group else NOT_RUN, MISSING, paper, MISSING]
     runs, values = len(item.group.seeds), item.group.values
     seeds = Cell(f"{runs} ({values} restarts)" if values > runs else str(runs), sort=runs)
     ours = Cell(item.group.text(item.metric), sort=item.group.mean(item.metric))

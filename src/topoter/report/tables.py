@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 MISSING, NOT_RUN = "\N{EN DASH}", "not run"
+LIMITS = ("> ", "out of memory")  # what a cell begins with whose runs were ended by a limit
 
 # A number, then a deviation or a short unit: "83.4 ± 0.3", "736,260", "−0.4", "2e-4", "12 s", "7 %".
 _NUMBER = re.compile(
@@ -66,7 +67,7 @@ class Cell:
     @property
     def gap(self) -> bool:
         """A gap comes last, whichever way a column is sorted."""
-        return self.text.strip() in ("", MISSING, NOT_RUN)
+        return self.text.strip() in ("", MISSING, NOT_RUN) or self.text.startswith(LIMITS)
 
 
 CellLike = Cell | str | float | int | None

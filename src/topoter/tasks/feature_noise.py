@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from topoter.structure.features import FEATURE_SCALINGS
-from topoter.tasks.node_classification import split_of, without_labels
+from topoter.tasks.node_classification import score_classes, split_of, without_labels
 from topoter.tasks.probe import choose_probe
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def score_under_noise(
     scaling: str,
     seed: int,
     on_level: Callable[[int, int], None] | None = None,
+    classify: Callable[[Data], np.ndarray] | None = None,
 ) -> dict[str, Any]:
     """Test accuracies in percent, a list over LEVELS for each of CURVES, of the probe that clean features chose.
 
@@ -69,16 +70,23 @@ def score_under_noise(
         data: the graph with its features as given.
         scaling: of rows, by its name in FEATURE_SCALINGS.
         on_level: called with the number of levels measured and that of all.
+        classify: what a method that was trained with labels predicts itself, in place of a probe on embeddings.
     """
     y, split = data.y.numpy(), split_of(data)
     other = scaled_rows(without_labels(data), scaling)
-    probe = choose_probe(embed(other), y, split.train, split.val)
 
     def accuracy(predicted: np.ndarray) -> float:
         return 100 * float((predicted[split.test] == y[split.test]).mean())
 
-    clean = accuracy(probe.predicted)
-    result: dict[str, Any] = {"val": probe.val, "test": clean, "scaling": probe.scaling, "penalty": probe.penalty}
+    result: dict[str, Any]
+    if classify is None:
+        probe = choose_probe(embed(other), y, split.train, split.val)
+        classify = lambda graph: probe.predict(embed(graph))  # noqa: E731
+        clean = accuracy(probe.predicted)
+        result = {"val": probe.val, "test": clean, "scaling": probe.scaling, "penalty": probe.penalty}
+    else:
+        result = score_classes(classify(other), data)
+        clean = result["test"]
     result["levels"] = list(LEVELS)
     x = data.x.to_dense().float()
     factor = row_factors(x, scaling)
@@ -92,7 +100,7 @@ def score_under_noise(
             noisy = x + level * noise
             scaled = noisy * factor if as_clean else FEATURE_SCALINGS[scaling](noisy)
             other.x = scaled
-            result[curve].append(accuracy(probe.predict(embed(other))))
+            result[curve].append(accuracy(classify(other)))
             if on_level is not None:
                 on_level(place * len(LEVELS) + len(result[curve]), len(CURVES) * len(LEVELS))
     return result

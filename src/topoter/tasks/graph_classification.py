@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topoter.errors import DataError
-from topoter.tasks.support_vectors import check_classes, cross_validate
+from topoter.tasks.support_vectors import FoldScore, check_classes, cross_validate, folds_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+    from topoter.methods import Fitted
 
 
 def without_labels(graphs: list[Data]) -> list[Data]:
@@ -20,6 +22,14 @@ def without_labels(graphs: list[Data]) -> list[Data]:
 
     keys = ("x", "edge_index", "edge_weight", "num_nodes")
     return [Data(**{key: graph[key] for key in keys if key in graph}) for graph in graphs]
+
+
+def known_labels(graphs: list[Data], train: np.ndarray) -> list[Data]:
+    """The graphs as a method that needs labels gets them: only the training ones have theirs."""
+    known = without_labels(graphs)
+    for number in train.tolist():
+        known[number].y = graphs[number].y
+    return known
 
 
 def labels_of(graphs: list[Data]) -> np.ndarray:
@@ -46,9 +56,29 @@ def score(
         z, kernel: embeddings [G, F], or similarities [G, G].
     """
     folds = cross_validate(labels_of(graphs), seed, z=z, kernel=kernel, on_fold=on_fold)
+    return _means(folds) | {"penalties": [fold.penalty for fold in folds]}
+
+
+def score_labelled(graphs: list[Data], seed: int, fit: Callable[[int, list[Data]], Fitted]) -> dict[str, Any]:
+    """The same of a method that is trained with labels: anew for each fold, scored by its own predictions.
+
+    Args:
+        fit: a fitted method, from the number of the fold and the graphs, of which only the training ones have labels.
+    """
+    y = labels_of(graphs)
+    unlabelled = without_labels(graphs)
+    folds, epochs = [], []
+    for number, (train, test) in enumerate(folds_of(y, seed)):
+        fitted = fit(number, known_labels(graphs, train))
+        predicted = fitted.predict([unlabelled[graph] for graph in test])
+        epochs.append(fitted.best_epoch)
+        folds.append(FoldScore(fitted.validation or 0.0, 100 * float((predicted == y[test]).mean())))
+    return _means(folds) | {"best_epochs": epochs}
+
+
+def _means(folds: list[FoldScore]) -> dict[str, Any]:
     return {
         "test": float(np.mean([fold.test for fold in folds])),
         "val": float(np.mean([fold.inner for fold in folds])),
         "folds": [fold.test for fold in folds],
-        "penalties": [fold.penalty for fold in folds],
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ class FoldScore:
 
     inner: float
     test: float
-    penalty: float
+    penalty: float | None = None
 
 
 def check_classes(y: np.ndarray, folds: int = FOLDS) -> None:
@@ -37,6 +37,11 @@ def check_classes(y: np.ndarray, folds: int = FOLDS) -> None:
                 f"Class {label} has {count} graph{'s' if count > 1 else ''}, fewer than the {folds} folds of the cross "
                 "validation. Merge it with another class, or leave it out."
             )
+
+
+def folds_of(y: np.ndarray, seed: int, folds: int = FOLDS) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Training and test graphs of every fold, each class in the same shares."""
+    yield from StratifiedKFold(folds, shuffle=True, random_state=seed).split(y, y)
 
 
 def cross_validate(
@@ -55,7 +60,7 @@ def cross_validate(
     """
     check_classes(y, folds)
     scores = []
-    for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(y, y):
+    for train, test in folds_of(y, seed, folds):
         similarity = kernel if z is None else _rbf(z, train)
         assert similarity is not None, "either z or a kernel is given"
         scores.append(_score_fold(similarity, y, train, test, seed))
