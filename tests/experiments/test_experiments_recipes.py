@@ -88,8 +88,8 @@ def graph():
 
 
 def two_epochs(recipe):
-    parameters = {**recipe.parameters, "epochs": 2} if "epochs" in recipe.parameters else recipe.parameters
-    return dataclasses.replace(recipe, parameters=parameters)
+    short = {name: value for name, value in (("epochs", 2), ("walks", 2), ("length", 8)) if name in recipe.parameters}
+    return dataclasses.replace(recipe, parameters=recipe.parameters | short)
 
 
 def test_no_recipe_is_left_out():
