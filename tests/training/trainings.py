@@ -89,6 +89,7 @@ TEMPORAL = {
 LINKS = {"epochs": EPOCHS, "hidden_channels": 6, "out_channels": 4, "pretraining_epochs": 5}
 NODE = {"out_channels": 6, "epochs": EPOCHS, "patience": None}
 PEER = {"out_channels": 6, "epochs": EPOCHS}
+LAYERS = {**PEER, "hidden_channels": 5}
 KINDS: dict[str, Callable[[Any], Outcome]] = {
     "whole graph": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks)),
     "clusters": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks), batch_nodes=10),
@@ -113,11 +114,11 @@ KINDS: dict[str, Callable[[Any], Outcome]] = {
     "dgi": of_method("dgi", "node", **NODE),
     "gmi": of_method("gmi", "node", **NODE),
     "graphter": of_method("graphter", "node", **NODE),
-    "cca-ssg": of_method("cca-ssg", "node", **PEER),
+    "cca-ssg": of_method("cca-ssg", "node", **LAYERS),
     "grace": of_method("grace", "node", **PEER, contrasted=20),
-    "bgrl": of_method("bgrl", "node", **PEER, warm_up=3),
+    "bgrl": of_method("bgrl", "node", **LAYERS, warm_up=3),
     "graphmae": of_method("graphmae", "node", **PEER, heads=2),
-    "maskgae": of_method("maskgae", "node", **PEER),
+    "maskgae": of_method("maskgae", "node", **LAYERS),
     "gcn with labels": of_method("gcn", "node", epochs=EPOCHS, patience=None),
     "gat with labels": of_method("gat", "node", epochs=EPOCHS, patience=None),
     "mixhop with labels": of_method("mixhop", "node", epochs=EPOCHS, patience=None, slow_down_every=2),

@@ -74,10 +74,6 @@ class BootstrappedViews(PretextModule):
                 own.lerp_(followed, 1 - kept)
         self.steps += 1
 
-    def encode(self, x: Features, adjacency: Adjacency) -> Tensor:
-        h: Tensor = self.encoder(x, adjacency)
-        return h
-
 
 @register("bgrl", "node")
 class BGRL(Pretrained):

@@ -43,10 +43,6 @@ class CorrelatedViews(PretextModule):
         h, h_other = (self.encoder(x, *view) for view in views)
         return correlation_loss(h, h_other, self.decorrelation), {}
 
-    def encode(self, x: Features, adjacency: Adjacency) -> Tensor:
-        h: Tensor = self.encoder(x, adjacency)
-        return h
-
 
 @register("cca-ssg", "node")
 class CCASSG(Pretrained):

@@ -69,10 +69,6 @@ class ContrastedViews(PretextModule):
             h, h_other = h.index_select(0, nodes), h_other.index_select(0, nodes)
         return contrast(self.projection(h), self.projection(h_other), self.temperature), {}
 
-    def encode(self, x: Features, adjacency: Adjacency) -> Tensor:
-        h: Tensor = self.encoder(x, adjacency)
-        return h
-
 
 @register("grace", "node")
 class GRACE(Pretrained):

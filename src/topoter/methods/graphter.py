@@ -75,10 +75,6 @@ class NodewiseTransformations(PretextModule):
         drawn = torch.rand(num_nodes, 1 + self.directions.size(0), generator=self.generator)
         return self.strength * (2 * drawn - 1) * chosen
 
-    def encode(self, x: Features, adjacency: Adjacency) -> Tensor:
-        h: Tensor = self.encoder(x, adjacency)
-        return h
-
 
 def _length(x: Features) -> float:
     """The root of the mean squared length of a row."""

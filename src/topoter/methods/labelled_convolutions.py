@@ -103,7 +103,9 @@ class MixHopClassifier(Network):
     ) -> None:
         super().__init__()
         self.first = MixHopLayer(in_channels, hidden, generator)
-        self.norm = nn.BatchNorm1d(sum(hidden))
+        self.norm = nn.BatchNorm1d(
+            sum(hidden), track_running_stats=False
+        )  # as the authors have it, also when predicting
         self.second = MixHopLayer(sum(hidden), [classes if power in last else 0 for power in range(3)], generator)
         self.shares = nn.Parameter(torch.zeros(len(last)))
         self.classes = classes

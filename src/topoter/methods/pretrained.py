@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class PretextModule(nn.Module):
     """A module whose call is the loss of a pretext task, and whose `encode` is what it is trained for."""
 
+    encoder: Any  # the module that is trained
+
     def __init__(self, seed: int) -> None:
         super().__init__()
         self.generator = torch.Generator().manual_seed(seed)
@@ -43,8 +45,9 @@ class PretextModule(nn.Module):
         raise NotImplementedError
 
     def encode(self, x: Features, adjacency: Adjacency) -> Tensor:
-        """The embeddings [N, F]."""
-        raise NotImplementedError
+        """The embeddings [N, F]: what its `encoder` gives, unless a subclass says otherwise."""
+        h: Tensor = self.encoder(x, adjacency)
+        return h
 
 
 class Pretrained(Method):
