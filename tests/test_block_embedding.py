@@ -31,7 +31,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> GraphDirectory:
 
 
 def fitted(directory: GraphDirectory, **parameters: Any) -> TopoTER:
-    return TopoTER(**{"out_channels": 5, "epochs": 2, **parameters}).fit(directory)
+    return TopoTER(**{"encoder": "sgc", "out_channels": 5, "epochs": 2, **parameters}).fit(directory)
 
 
 ENCODERS: dict[str, dict[str, Any]] = {
@@ -143,6 +143,6 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, directory: GraphDirecto
     assert not can_embed_in_blocks(gin)
     with pytest.raises(UsageError, match="The encoder 'gin' needs the whole graph in memory"):
         embed_in_blocks(gin, directory, tmp_path / "z.npy", TIGHT)
-    other = TopoTER(out_channels=4, epochs=1).fit(block_model(30, 2, 4.0, 3, 0))
+    other = TopoTER("sgc", out_channels=4, epochs=1).fit(block_model(30, 2, 4.0, 3, 0))
     with pytest.raises(DataError, match="The graph has 6 features per node; the model was fitted on 3"):
         embed_in_blocks(other, directory, tmp_path / "z.npy", TIGHT)

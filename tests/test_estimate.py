@@ -24,7 +24,7 @@ from topoter.datasets import block_model
 from topoter.estimate import fit_memory, size_of
 from topoter.experiments.runs import peak_mb
 data = block_model(60_000, 4, 12.0, 32, 0)
-model = TopoTER(out_channels=64, epochs=2).fit(data)
+model = TopoTER("sgc", out_channels=64, epochs=2).fit(data)
 print(json.dumps([fit_memory(size_of(data, model)), peak_mb() * 2**20]))
 """
 
@@ -59,7 +59,7 @@ def test_all_estimates_grow_with_the_graph() -> None:
 
 
 def test_time_is_scaled_by_the_edges() -> None:
-    model = TopoTER(out_channels=8)
+    model = TopoTER("sgc", out_channels=8)
     small = size_of(block_model(2000, 4, 10.0, 8, 0), model)
     assert (small.nodes, small.edges, small.features) == (2000, 10_000, 8)
     seconds, embedding = measured_seconds(model, small)

@@ -24,7 +24,7 @@ OTHER = block_model(28, 4, 3, 8, 1)
 
 
 def small(**options) -> TopoTER:
-    return TopoTER(**{"out_channels": 6, "epochs": 3, **options})
+    return TopoTER(**{"encoder": "sgc", "out_channels": 6, "epochs": 3, **options})
 
 
 def error_of(model: TopoTER, graph=GRAPH, **options) -> str:

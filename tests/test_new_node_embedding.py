@@ -59,7 +59,7 @@ def test_new_nodes_are_embedded_as_if_all_were_there(
 
     import_graph([tmp_path / "old.csv"], tmp_path / "graph.topo", features=[table("old")] if features else [])
     directory = GraphDirectory.open(tmp_path / "graph.topo")
-    model = TopoTER(out_channels=6, epochs=2, **parameters).fit(directory)
+    model = TopoTER(**{"encoder": "sgc", "out_channels": 6, "epochs": 2, **parameters}).fit(directory)
     together, _ = read_graph(tmp_path / "all.csv", features=table("all"))
     expected = dict(zip(together.node_ids, model.transform(together)))
     new = read_new_nodes(tmp_path / "new.csv", directory, table("new"))

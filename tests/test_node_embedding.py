@@ -21,7 +21,7 @@ NODES, LABELS = np.arange(90), GRAPH.y.numpy()
 
 
 def small(**options) -> TopoTER:
-    return TopoTER(**{"out_channels": 8, "epochs": 4, **options})
+    return TopoTER(**{"encoder": "sgc", "out_channels": 8, "epochs": 4, **options})
 
 
 @pytest.fixture

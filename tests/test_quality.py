@@ -23,7 +23,7 @@ INCOME = RNG.lognormal(10, 0.5, 100)
 def said(x: object, graph: object = GRAPH, **parameters: object) -> str:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        TopoTER(out_channels=16, **{"epochs": 60, **parameters}).fit(graph, x=x)
+        TopoTER(**{"encoder": "sgc", "out_channels": 16, "epochs": 60, **parameters}).fit(graph, x=x)
     assert all(warning.category is PoorEmbeddingWarning for warning in caught)
     assert all(warning.filename == __file__ for warning in caught), "it points at the line that called fit"
     return " ".join(str(warning.message) for warning in caught)

@@ -27,7 +27,7 @@ from topoter.errors import DataError, UsageError, invalid_parameter, unknown_nam
 from topoter.graphs import GraphDirectory, aligned, match_features
 from topoter.graphs.ids import rows_of_nodes
 from topoter.graphs.preparation import plain_preparation, read_preparation
-from topoter.levels import LEVELS, read_at_level
+from topoter.levels import defaults, read_at_level
 from topoter.output_frames import as_configured, set_output
 from topoter.pretext.objectives import is_plain, named_terms
 from topoter.pretext.transformation import check_transformable
@@ -66,23 +66,26 @@ class NotFitted(UsageError, NotFittedError):
 class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Learn embeddings of nodes or of whole graphs without labels, by predicting what was done to edges.
 
-    A parameter that is None gets the value that `topoter.levels` has for the level.
+    A parameter that is None gets the value that `topoter.levels` has for the level and the encoder.
 
     Args:
         level: "node" embeds the nodes of one graph, "graph" the graphs of a list.
-        encoder: "sgc", "gcn", "gin", any PyG module `module(x, edge_index) -> [N, F]`, or the import path of its class,
+        encoder: "hops" (the default for nodes: several hops of the features and the graph itself, side by side), "sgc",
+            "gcn", "gin", any PyG module `module(x, edge_index) -> [N, F]`, or the import path of its class,
             "package.module:Class".
         encoder_parameters: keyword arguments for the encoder alone, e.g. those of the class behind an import path.
-        objective: what is learned: "paper" (types of change from dH), "full" (all terms of I(H, dA; H~)), a name in
+        objective: what is learned: "mutual-information" (I(H; H~), the default of "hops"), "paper" (types of change
+            from dH, the default of other encoders), "full" (all terms of I(H, dA; H~)), a name in
             `topoter.pretext.objectives.OBJECTIVES`, any callable (h, h_t, transformation) -> (loss, metrics), or a list
             of such terms with weights: [("paper", 1.0), (my_objective, 0.1)].
-        order: k, how many hops an SGC layer aggregates.
-        out_channels: F, the width of the embedding.
+        order: k, how many hops an SGC layer aggregates, or the trained part of "hops".
+        out_channels: F, the width of the embedding; of "hops" the most it can be.
         num_layers, hidden_channels: depth of the encoder and its width before the last layer; "gin" concatenates
             its layers, so its embedding is num_layers * hidden_channels wide and `out_channels` is not used.
         negative_slope: of the LeakyReLU after every SGC layer; 1 is no activation, as in the paper's equations, 0.1
             what its experiments use.
-        perturbation_rate: r, the share of connected pairs removed, and as many disconnected ones connected.
+        perturbation_rate: r, the share of connected pairs removed, and as many disconnected ones connected; or two, for
+            adding and for deleting: (0.0, 0.5) deletes half of the edges and adds none.
         sampler: "exact" (the paper's text), "bernoulli" (every pair flipped with probability r) or "paired"
             (the authors' code).
         feature_scaling: "none", "sum" or "unit": rows as they are, of sum one, or of length one.
@@ -92,7 +95,8 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         decoder_layers: linear layers from e_ij to the four types; the paper uses one, and only one is fused.
         scale_edges, prior_bias: multiply e_ij by F, and start the decoder at the shares of the types. Neither
             is in the paper; without them the task is hardly learned (`history_` shows it).
-        epochs, patience, learning_rate, weight_decay: of the training (see `TrainingSettings`).
+        epochs, patience, learning_rate, weight_decay: of the training (see `TrainingSettings`); patience "auto" is the
+            level's, None never stops early.
         batch_nodes: of level "node": train on parts of the graph of about so many nodes, for a graph larger than memory
             (see `GraphDirectory`); edges between parts are cut off. None trains on the whole graph.
         parts: how they are made: "clusters" of the graph, several joined at random, or sampled "neighbours".
@@ -114,9 +118,9 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         *,
         level: str = "node",
         encoder_parameters: Mapping[str, Any] | None = None,
-        objective: Any = "paper",
+        objective: Any = None,
         order: int = 2,
-        out_channels: int = 512,
+        out_channels: int | None = None,
         num_layers: int | None = None,
         hidden_channels: int | None = None,
         negative_slope: float = 1.0,
@@ -129,7 +133,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         scale_edges: bool = True,
         prior_bias: bool = True,
         epochs: int | None = None,
-        patience: int | None = 50,
+        patience: int | str | None = "auto",
         learning_rate: float | None = None,
         weight_decay: float = 0.0,
         batch_nodes: int | None = None,
@@ -182,6 +186,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
 
         `callbacks`: functions of an `EpochRecord`, or `topoter.training.Callback`s: progress, saving, stopping.
         """
+        self.over_time_ = False
         on_disk = isinstance(graph, GraphDirectory) and self.level == "node" and self.batch_nodes is not None
         data = graph if on_disk else read_at_level(self.level, graph, x)
         self._train(*self._start(data), callbacks)
@@ -197,6 +202,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             x: node features [N, C], the same at all times; without them every node gets the number 1, as in the paper.
         """
         graphs = aligned(snapshots, x)
+        self.over_time_ = True
         state, _ = self._start(graphs[0])
         batches, cleanings = zip(*(self._batch(graph) for graph in graphs))
         self.cleaning_ = Cleaning(*map(sum, zip(*map(astuple, cleanings))))  # over all times
@@ -208,6 +214,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         """Pre-train on `Transition`s, for those who choose themselves which pairs may be looked at."""
         from torch_geometric.data import Data
 
+        self.over_time_ = True
         state, batches = self._start(Data(x=x, edge_index=observed[0].before.edge_index))
         features = next(iter(batches))[0]
         seen = [graph for transition in observed for graph in (transition.before, transition.after)]
@@ -297,11 +304,13 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         return self
 
     def effective_params(self) -> dict[str, Any]:
-        """The parameters that `fit` uses: those given, and the level's own where one is None."""
-        if self.level not in LEVELS:
-            raise unknown_name("level", self.level, LEVELS)
+        """The parameters that `fit` uses: those given, and the defaults of level and encoder where one is not."""
+        whole = self.batch_nodes is None and not getattr(self, "over_time_", False)
+        default = defaults(self.level, self.encoder, whole)
         given = self.get_params(deep=False)
-        return {name: LEVELS[self.level].get(name) if value is None else value for name, value in given.items()}
+        patience = default["patience"] if isinstance(self.patience, str) and self.patience == "auto" else self.patience
+        missing = {name: default.get(name) for name, value in given.items() if value is None}
+        return given | missing | {"patience": patience}
 
     def check_parameters(self) -> None:
         """Raise where a parameter is wrong whatever the graph: `fit` would find out only after reading it."""
@@ -314,7 +323,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
     def _check(self, parameters: dict[str, Any]) -> None:
         check_sampling(parameters["perturbation_rate"], self.sampler)
         _settings(parameters).check()
-        named_terms(self.objective)
+        named_terms(parameters["objective"])
         encoder = parameters["encoder"]
         if not isinstance(encoder, (str, nn.Module)):
             raise invalid_parameter("encoder", "TopoTER", "a name or a torch module", encoder)
@@ -399,7 +408,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             )
         tensors = self.model_.state_dict()
         # Code of the user's own is not kept: embedding does not need it. A model that was loaded has none.
-        if not is_plain(self.objective) or not self.model_.objectives:
+        if not is_plain(parameters["objective"]) or not self.model_.objectives:
             parameters["objective"] = None
             tensors = {name: tensor for name, tensor in tensors.items() if name.startswith("encoder.")}
         content = {
@@ -448,7 +457,11 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
     def is_reproducible(self) -> bool:
         """Whether parameters and graph alone decide what is learned: a seed, and no code of the user's own."""
         seeded = not (self.random_state is None or isinstance(self.random_state, np.random.RandomState))
-        return seeded and isinstance(self.effective_params()["encoder"], str) and is_plain(self.objective)
+        return (
+            seeded
+            and isinstance(self.effective_params()["encoder"], str)
+            and is_plain(self.effective_params()["objective"])
+        )
 
     # ---- pieces ------------------------------------------------------------------------------------------
 

@@ -13,31 +13,61 @@ if TYPE_CHECKING:
 
     from topoter.graphs.preparation import Preparation
 
-# What is taken where the user says nothing: for the nodes of one graph, and for whole graphs of a set.
-LEVELS: dict[str, dict[str, Any]] = {
-    "node": {
-        "encoder": "sgc",
-        "num_layers": 1,
-        "hidden_channels": 64,
-        "perturbation_rate": 0.7,
-        "feature_scaling": "unit",
-        "init": "orthogonal",
-        "init_gain": 6.0,
-        "epochs": 160,
-        "learning_rate": 1e-2,
-    },
-    "graph": {
-        "encoder": "gin",
-        "num_layers": 3,
-        "hidden_channels": 32,
-        "perturbation_rate": 0.5,
-        "feature_scaling": "none",
-        "init": "spread",
-        "init_gain": 1.0,
-        "epochs": 20,
-        "learning_rate": 1e-3,
-    },
+# What is taken where the user says nothing. One default for every graph: no dataset has settings of its own here.
+NODES: dict[str, Any] = {
+    "encoder": "hops",
+    "objective": "mutual-information",
+    "out_channels": 1024,
+    "num_layers": 1,
+    "hidden_channels": 64,
+    "perturbation_rate": (0.0, 0.5),
+    "feature_scaling": "none",  # the encoder prepares features itself
+    "init": "orthogonal",
+    "init_gain": 1.0,
+    "epochs": 80,
+    "patience": 15,
+    "learning_rate": 2e-2,
 }
+# For an encoder of layers, and for what hops cannot be started from: changes over time, and parts of a graph.
+LAYERS: dict[str, Any] = {
+    "encoder": "sgc",
+    "objective": "paper",
+    "out_channels": 512,
+    "num_layers": 1,
+    "hidden_channels": 64,
+    "perturbation_rate": 0.7,
+    "feature_scaling": "unit",
+    "init": "orthogonal",
+    "init_gain": 6.0,
+    "epochs": 160,
+    "patience": 50,
+    "learning_rate": 1e-2,
+}
+GRAPHS: dict[str, Any] = {
+    "encoder": "gin",
+    "objective": "paper",
+    "out_channels": 512,
+    "num_layers": 3,
+    "hidden_channels": 32,
+    "perturbation_rate": 0.5,
+    "feature_scaling": "none",
+    "init": "spread",
+    "init_gain": 1.0,
+    "epochs": 20,
+    "patience": 50,
+    "learning_rate": 1e-3,
+}
+LEVELS = ("node", "graph")
+
+
+def defaults(level: str, encoder: Any, whole_graph: bool = True) -> dict[str, Any]:
+    """The values of parameters that were not given, at a level and with the encoder that was, or none."""
+    if level not in LEVELS:
+        raise unknown_name("level", level, LEVELS)
+    if level == "graph":
+        return GRAPHS
+    is_hops = isinstance(encoder, str) and encoder == "hops"
+    return NODES if is_hops or (encoder is None and whole_graph) else LAYERS
 
 
 def read_at_level(level: str, graph: Any, x: Any = None, preparation: Preparation | None = None) -> Data | list[Data]:

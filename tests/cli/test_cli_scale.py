@@ -27,7 +27,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_fit_and_embed_within_less_memory_than_the_graph_takes(tmp_path: Path, graph: Path) -> None:
-    size = size_of(GraphDirectory.open(graph), TopoTER(out_channels=CHANNELS))
+    size = size_of(GraphDirectory.open(graph), TopoTER("sgc", out_channels=CHANNELS))
     between = int((fit_memory(size) + parts_memory(size, 2000)) / 2)
     options = ("--channels", CHANNELS, "--epochs", 2, "--patience", 5)
     fitted = topoter("fit", graph, *options, "--memory", between, "-o", "model.topoter", cwd=tmp_path)
@@ -71,7 +71,7 @@ def test_a_graph_that_does_not_fit_says_so_at_once(tmp_path: Path, graph: Path) 
     assert not (tmp_path / "model.topoter").exists()
     told = topoter("estimate", huge, "--memory", "4GB")
     assert "does not fit" in told.stdout
-    TopoTER(out_channels=4, epochs=1).fit(GraphDirectory.open(graph)).save(tmp_path / "small.topoter")
+    TopoTER("sgc", out_channels=4, epochs=1).fit(GraphDirectory.open(graph)).save(tmp_path / "small.topoter")
     (huge / "manifest.json").write_text(json.dumps({**content, "num_nodes": 20_000_000, "num_edges": 10**12}))
     ranked = fails(2, "links", tmp_path / "small.topoter", huge, "-q", "-o", tmp_path / "links.csv")
     assert "takes 32.0 TB of memory as a whole" in ranked
@@ -80,7 +80,7 @@ def test_a_graph_that_does_not_fit_says_so_at_once(tmp_path: Path, graph: Path) 
 
 
 def test_new_nodes_within_a_graph(tmp_path: Path, graph: Path) -> None:
-    TopoTER(out_channels=4, epochs=1).fit(GraphDirectory.open(graph)).save(tmp_path / "model.topoter")
+    TopoTER("sgc", out_channels=4, epochs=1).fit(GraphDirectory.open(graph)).save(tmp_path / "model.topoter")
     (tmp_path / "new.csv").write_text("source,target\n99999,0\n99999,7\n")
     (tmp_path / "x.csv").write_text("id,x0,x1,x2,x3,x4,x5,x6,x7\n99999,1,2,3,4,5,6,7,8\n")
     options = ("--within", graph, "--features", "x.csv", "-o", "z.csv")

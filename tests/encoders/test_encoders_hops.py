@@ -16,15 +16,7 @@ from topoter.encoders import Hops
 from topoter.errors import TopoterError
 from topoter.structure.adjacency import Adjacency
 
-DEFAULT = {
-    "encoder": "hops",
-    "objective": "mutual-information",
-    "perturbation_rate": (0.0, 0.5),
-    "feature_scaling": "none",
-    "learning_rate": 0.02,
-    "epochs": 20,
-    "patience": 15,
-}
+DEFAULT = {"epochs": 20}  # all else is what TopoTER() does
 
 
 def graph(seed: int = 0) -> Data:

@@ -23,7 +23,7 @@ NODES = pandas.DataFrame(
 
 
 def small(**parameters: object) -> TopoTER:
-    return TopoTER(epochs=2, out_channels=4, **parameters)
+    return TopoTER("sgc", epochs=2, out_channels=4, **parameters)
 
 
 def test_rows_are_joined_by_the_index_whatever_their_order() -> None:

@@ -150,7 +150,7 @@ def test_whole_graphs_get_the_papers_encoder_by_default():
         "sum",
     ]
     assert clone(model).get_params() == model.get_params()
-    assert TopoTER().effective_params()["encoder"] == "sgc"  # one graph: as before
+    assert TopoTER().effective_params()["encoder"] == "hops"  # one graph
 
 
 @pytest.mark.parametrize("init", ["default", "spread"])

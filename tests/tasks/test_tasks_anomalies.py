@@ -37,7 +37,7 @@ def planted(seed: int = 0) -> tuple[Data, np.ndarray, set[int], set[tuple[int, i
 
 def test_planted_errors_are_found() -> None:
     data, group, odd, false = planted()
-    model = TopoTER(out_channels=32, epochs=60).fit(data)
+    model = TopoTER("sgc", out_channels=32, epochs=60).fit(data)
     found = find_anomalies(model, data, top=100)
     assert len(odd & set(found.odd_nodes(ODD).tolist())) >= 0.9 * ODD
     worst = [tuple(found.edges[:, edge].tolist()) for edge in found.false_edges(FALSE).tolist()]
@@ -53,7 +53,7 @@ def test_planted_errors_are_found() -> None:
 def test_a_graph_without_features_is_judged_by_its_edges() -> None:
     data, _, _, _ = planted()
     bare = as_data(Data(edge_index=data.edge_index, num_nodes=NODES))
-    model = TopoTER(out_channels=8, epochs=5)
+    model = TopoTER("sgc", out_channels=8, epochs=5)
     found = find_anomalies(model.fit(bare), bare, top=10)
     assert found.node_error.isfinite().all()
 
@@ -61,4 +61,4 @@ def test_a_graph_without_features_is_judged_by_its_edges() -> None:
 def test_too_few_edges() -> None:
     path = Data(x=torch.randn(9, 3), edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]]), num_nodes=9)
     with pytest.raises(DataError, match="The graph has 4 edges: too few to tell which are odd"):
-        find_anomalies(TopoTER(epochs=1, out_channels=4).fit(path), path)
+        find_anomalies(TopoTER("sgc", epochs=1, out_channels=4).fit(path), path)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 @pytest.fixture(scope="module")
 def case():
     data = block_model(60, 2, 6.0, 8, seed=0)
-    model = TopoTER(order=1, out_channels=16, negative_slope=1.0, epochs=5, feature_scaling="none").fit(data)
+    model = TopoTER("sgc", order=1, out_channels=16, negative_slope=1.0, epochs=5, feature_scaling="none").fit(data)
     adjacency, _ = Adjacency.from_edge_index(data.edge_index, 60)
     return model.model_, data.x, exact(adjacency, 0.5, torch.Generator().manual_seed(0))
 

@@ -41,7 +41,7 @@ def test_fewer_pairs_than_asked_for_are_all_given():
 
 def test_missing_edges_are_found_inside_blocks():
     data = block_model(400, 8, 12.0, 16, seed=0, within=0.95, noise=0.5)
-    model = TopoTER(out_channels=32, epochs=20).fit(data)
+    model = TopoTER("sgc", out_channels=32, epochs=20).fit(data)
     ranked = rank_links(model, data, top=50)
     inside = (data.y[ranked.pairs[0]] == data.y[ranked.pairs[1]]).float().mean()
     assert inside > 0.9  # one pair in eight by chance
@@ -54,7 +54,7 @@ def test_missing_edges_are_found_inside_blocks():
 
 
 def test_graphs_without_enough_edges_or_free_pairs_are_refused():
-    model = TopoTER(out_channels=4, epochs=1).fit(block_model(50, 2, 4.0, 3, seed=0))
+    model = TopoTER("sgc", out_channels=4, epochs=1).fit(block_model(50, 2, 4.0, 3, seed=0))
     small = block_model(12, 2, 2.0, 3, seed=0)
     with pytest.raises(DataError, match="12 edges: too few"):
         rank_links(model, small)
@@ -65,7 +65,7 @@ def test_graphs_without_enough_edges_or_free_pairs_are_refused():
 
 def test_degrees_do_not_tell_of_hidden_edges(monkeypatch):
     data = as_data(Data(edge_index=block_model(200, 4, 8.0, 4, seed=0).edge_index, num_nodes=200))
-    model = TopoTER(out_channels=8, epochs=2).fit(data)
+    model = TopoTER("sgc", out_channels=8, epochs=2).fit(data)
     embedded, transform = [], model.transform
     monkeypatch.setattr(model, "transform", lambda graph: embedded.append(graph) or transform(graph))
     rank_links(model, data)

@@ -79,7 +79,7 @@ class Told(Callback):
 
 
 def small(**options) -> TopoTER:
-    return TopoTER(**{"out_channels": 6, "epochs": 6, **options})
+    return TopoTER(**{"encoder": "sgc", "out_channels": 6, "epochs": 6, **options})
 
 
 def stop_after(epoch: int):

@@ -159,7 +159,7 @@ def test_weights_must_fit_by_name_and_shape(change, text):
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "m.topoter"
-    TopoTER(out_channels=4, epochs=1).fit(block_model(30, 2, 4, 5, 0)).save(path)
+    TopoTER("sgc", out_channels=4, epochs=1).fit(block_model(30, 2, 4, 5, 0)).save(path)
     return path
 
 

@@ -91,17 +91,16 @@ NODE = {"out_channels": 6, "epochs": EPOCHS, "patience": None}
 PEER = {"out_channels": 6, "epochs": EPOCHS}
 LAYERS = {**PEER, "hidden_channels": 5}
 KINDS: dict[str, Callable[[Any], Outcome]] = {
-    "whole graph": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks)),
+    "whole graph": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks), encoder="sgc"),
     "clusters": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks), batch_nodes=10),
     "neighbours": estimator(
         lambda model, callbacks: model.fit(graph(), callbacks=callbacks), batch_nodes=100, parts="neighbours"
     ),
-    "all objectives": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks), objective="full"),
+    "all objectives": estimator(
+        lambda model, callbacks: model.fit(graph(), callbacks=callbacks), encoder="sgc", objective="full"
+    ),
     "second moments": estimator(
         lambda model, callbacks: model.fit(communities(), callbacks=callbacks),
-        encoder="hops",
-        objective="mutual-information",
-        perturbation_rate=(0.0, 0.5),
     ),
     "graph set": estimator(
         lambda model, callbacks: model.fit(graphs(), callbacks=callbacks), level="graph", batch_size=4

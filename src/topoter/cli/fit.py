@@ -50,7 +50,7 @@ def run(
         str | None, typer.Option(help="What is learned: paper, full (all terms), or the name of one term.")
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option(help="sgc, gcn, gin, or a PyG module's class: package.module:Class.")
+        str | None, typer.Option(help="hops, sgc, gcn, gin, or a PyG module's class: package.module:Class.")
     ] = None,
     encoder_parameter: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Of the encoder alone; repeat it for more.")
@@ -175,19 +175,25 @@ def parameters_of(experiment: str, graph: str, recipe: str | None, **given: Any)
     from topoter.estimator import TopoTER
     from topoter.experiments.recipes import DEFAULT, load_recipe, read_recipe
 
-    named = load_recipe(experiment, "topoter", known_as(graph) or DEFAULT, None if _is_file(recipe) else recipe)
-    parameters = named.parameters
+    name = None if _is_file(recipe) else recipe
+    if name is None and experiment == "node-classification":
+        name = DEFAULT  # one for every graph, also for those that have a recipe of their own
+    parameters = load_recipe(experiment, "topoter", known_as(graph) or DEFAULT, name).parameters
     if _is_file(recipe):
         parameters = parameters | read_recipe(Path(str(recipe)))
     known = TopoTER().get_params()  # a recipe may have more to say, of what follows a fit
     parameters = {name: value for name, value in parameters.items() if name in known}
     parameters["level"] = "graph" if experiment == "graph-classification" else "node"
     said = {name: value for name, value in given.items() if value is not None}
-    encoder = said.get("encoder", parameters["encoder"])
-    if "order" in said and encoder != "sgc":
-        raise UsageError(f"--order goes with the encoder sgc: {encoder} reaches as many hops as it has layers.")
+    encoder = TopoTER(**parameters | said).effective_params()["encoder"]
+    if "order" in said and encoder not in ("sgc", "hops"):
+        raise UsageError(
+            f"--order goes with the encoders hops and sgc: {encoder} reaches as many hops as it has layers."
+        )
     if "out_channels" in said and ":" in encoder:
-        raise UsageError(f"--channels goes with the encoders sgc, gcn and gin: give {encoder} --encoder-parameter.")
+        raise UsageError(
+            f"--channels goes with the encoders hops, sgc, gcn and gin: give {encoder} --encoder-parameter."
+        )
     if "out_channels" in said and encoder == "gin":  # the outputs of all its layers are concatenated
         said["hidden_channels"] = said.pop("out_channels")
     return parameters | said
