@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from scipy import sparse
 
 from topoter.errors import TopoterError
 from topoter.methods.base import Fitted, Method, register
@@ -41,6 +42,12 @@ def normalized(kernel: np.ndarray) -> np.ndarray:
     return scaled
 
 
+def _neighbours(matrix: sparse.csr_matrix) -> dict[int, list[int]]:
+    """Those of every node, also of one without any: whole matrices of all graphs could fill the memory."""
+    ends = matrix.indptr.tolist()
+    return {node: matrix.indices[ends[node] : ends[node + 1]].tolist() for node in range(matrix.shape[0])}
+
+
 class _GraKeL(Method):
     """A kernel of GraKeL, normalised; nothing about it is random unless the seed is passed on."""
 
@@ -67,9 +74,8 @@ class _GraKeL(Method):
         labels = node_labels(graph_set)
         converted = []
         for nodes, matrix in matrices(graph_set):
-            neighbours = {node: matrix.indices[matrix.indptr[node] : matrix.indptr[node + 1]].tolist() for node in
-                          range(matrix.shape[0])}  # fmt: skip
-            converted.append(grakel.Graph(neighbours, node_labels=dict(enumerate(labels[nodes].tolist()))))
+            named = dict(enumerate(labels[nodes].tolist()))
+            converted.append(grakel.Graph(_neighbours(matrix), node_labels=named))
         return converted
 
 
@@ -111,7 +117,7 @@ class MultiscaleLaplacian(_GraKeL):
         converted = []
         for nodes, matrix in matrices(graph_set):
             attributes = dict(enumerate(features[nodes].astype(float)))
-            converted.append(grakel.Graph(matrix.toarray().astype(float), node_labels=attributes))
+            converted.append(grakel.Graph(_neighbours(matrix), node_labels=attributes))
         return converted
 
 
