@@ -52,10 +52,12 @@ def little_learned(history: Sequence[EpochRecord]) -> list[str]:
 def poor_features(model: Any, data: Any) -> list[str]:
     """Whether there are no features, or none that tells nodes apart once rows are scaled."""
     if data.get("feature_names") == STRUCTURAL_NAMES:
-        return [
-            "The nodes have no features: degrees alone tell them apart, and the embedding can hold little more. "
-            "Give what you know of them (--features FILE, x= in Python)."
-        ]
+        holds = (
+            "the embedding holds their places in this graph, which nodes of another graph do not have"
+            if model.effective_params()["encoder"] == "hops"
+            else "degrees alone tell them apart, and the embedding can hold little more"
+        )
+        return [f"The nodes have no features: {holds}. Give what you know of them (--features FILE, x= in Python)."]
     scaling = model.effective_params()["feature_scaling"]
     some = np.zeros(data.num_nodes, dtype=bool)
     some[np.random.default_rng(0).permutation(data.num_nodes)[:SAMPLE]] = True

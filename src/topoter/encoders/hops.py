@@ -31,6 +31,8 @@ STRUCTURES = ("none", "spectral")
 FULL_AGREEMENT = 0.3
 HOP0, HOP1 = (1.0, 0.4), (0.5, 0.0)  # lengths beside H of length one: where neighbours do not agree, and where they do
 STRUCTURE_FACTOR, STRUCTURE_MOST = 0.4, 1.5
+# A part of fewer directions is shorter in proportion to their root: one column must not drown the rest.
+FEW_DIRECTIONS = 16
 
 
 class Hops(Encoder):
@@ -161,7 +163,9 @@ class Hops(Encoder):
         """Of the trained part, hop 0, hop 1 and the coordinates."""
         beside = [apart + (alike - apart) * self.trust for apart, alike in (HOP0, HOP1)]
         structure = min(STRUCTURE_MOST, STRUCTURE_FACTOR * float(self.strength) / max(float(self.agreement), 1e-3))
-        return [1.0, *beside, structure]
+        widths = [basis.size(1) for basis in (self.far, self.hop0, self.hop1)]
+        shorter = [math.sqrt(min(width / FEW_DIRECTIONS, 1)) for width in widths]
+        return [*(length * factor for length, factor in zip((1.0, *beside), shorter)), structure]
 
     @property
     def trust(self) -> float:
