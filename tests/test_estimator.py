@@ -271,7 +271,10 @@ def test_parameters_are_stored_as_given_and_checked_by_fit():
         ),
         ({"encoder": "sgd"}, "Unknown encoder 'sgd'. Did you mean 'sgc'?"),
         ({"encoder": "GCN"}, "Unknown encoder 'GCN'. Did you mean 'gcn'?"),
-        ({"encoder": "transformer"}, "Unknown encoder 'transformer'. Known: gcn, gin, package.module:Class, sgc."),
+        (
+            {"encoder": "transformer"},
+            "Unknown encoder 'transformer'. Known: gcn, gin, hops, package.module:Class, sgc.",
+        ),
         ({"init": "ortogonal"}, "Unknown init 'ortogonal'. Did you mean 'orthogonal'?"),
         ({"sampler": "exakt"}, "Unknown sampler 'exakt'. Did you mean 'exact'?"),
         ({"feature_scaling": "units"}, "Unknown feature scaling 'units'. Did you mean 'unit'?"),

@@ -22,7 +22,7 @@ from torch_geometric.data import Data
 from topoter import NodeEmbedding, TopoTER
 from topoter.datasets import block_model
 from topoter.errors import DataError, UsageError
-from topoter.levels import LEVELS
+from topoter.levels import LEVELS, defaults
 from topoter.pretext.objectives import SUMS
 from topoter.training.checkpoint import load_checkpoint, save_checkpoint
 
@@ -55,7 +55,8 @@ def test_a_level_set_later_is_the_level_given(level):
     given = TopoTER(level=level, epochs=2)
     assert later.get_params() == given.get_params()
     assert later.effective_params() == given.effective_params()
-    assert all(given.effective_params()[name] == value for name, value in LEVELS[level].items() if name != "epochs")
+    default = defaults(level, None, None)
+    assert all(given.effective_params()[name] == value for name, value in default.items() if name != "epochs")
     np.testing.assert_array_equal(later.fit_transform(graph), given.fit_transform(graph))
     assert later.history_ == given.history_
 
@@ -160,7 +161,7 @@ def test_a_pipeline_passes_the_setting_on():
 
 @pytest.mark.skipif(importlib.util.find_spec("polars") is None, reason="polars is not installed")
 def test_polars_frames_have_the_ids_as_a_column():
-    frame = small().set_output(transform="polars").fit_transform(named())
+    frame = small(encoder="sgc").set_output(transform="polars").fit_transform(named())
     assert frame.columns == ["id", *(f"z{column}" for column in range(6))]
     assert frame["id"].to_list()[:2] == ["n0", "n1"]
 
@@ -168,7 +169,7 @@ def test_polars_frames_have_the_ids_as_a_column():
 def test_a_package_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(UsageError, match="The output 'polars' needs the package polars: pip install polars"):
-        small().set_output(transform="polars").fit_transform(GRAPH)
+        small(encoder="sgc").set_output(transform="polars").fit_transform(GRAPH)
 
 
 def test_an_unknown_container_is_named():
@@ -207,7 +208,7 @@ def test_named_objectives_are_learned_saved_and_loaded(tmp_path, objective):
 
 
 def test_the_paper_is_its_one_term_and_a_weight_of_one_changes_no_bit():
-    z = small().fit_transform(GRAPH)
+    z = small(encoder="sgc").fit_transform(GRAPH)
     for objective in ("types-from-change", [("paper", 1)], [("types-from-change", 1.0)]):
         np.testing.assert_array_equal(small(objective=objective).fit_transform(GRAPH), z)
 
@@ -221,7 +222,7 @@ def test_the_history_shows_whatever_an_objective_reports(tmp_path):
     assert len(model.history_[-1].accuracy) == 4
     model.save(tmp_path / "m.topoter")
     assert TopoTER.load(tmp_path / "m.topoter").history_ == model.history_
-    alone = small(objective="mutual-information").fit(GRAPH).history_[-1]
+    alone = small(encoder="sgc", objective="mutual-information").fit(GRAPH).history_[-1]
     assert set(alone.metrics) == {"agreement"}
     assert np.isnan(alone.prior_entropy)
     assert alone.accuracy == ()

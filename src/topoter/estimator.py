@@ -251,6 +251,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             assert not isinstance(data, GraphDirectory)
             self._remember_features(data)
             batch, self.cleaning_ = self._batch(data)
+            check_transformable(batch[1], parameters["perturbation_rate"])
             batches, whole = [batch], batch[1]
         self.num_nodes_, self.num_edges_ = whole.num_nodes, whole.num_edges
         model = build_model(parameters, self.n_features_in_, generator, batch).to(device)
@@ -300,13 +301,14 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         train(state, drawn, [*judges, *as_callbacks(self.on_epoch), *as_callbacks(callbacks)])
         model.encoder.finish(*next(iter(batches)))
         self.model_ = model
+        self.kept_epoch_ = state.best_epoch or len(state.history)
         self.history_ = state.history
         return self
 
     def effective_params(self) -> dict[str, Any]:
         """The parameters that `fit` uses: those given, and the defaults of level and encoder where one is not."""
         whole = self.batch_nodes is None and not getattr(self, "over_time_", False)
-        default = defaults(self.level, self.encoder, whole)
+        default = defaults(self.level, self.encoder, self.objective, whole)
         given = self.get_params(deep=False)
         patience = default["patience"] if isinstance(self.patience, str) and self.patience == "auto" else self.patience
         missing = {name: default.get(name) for name, value in given.items() if value is None}

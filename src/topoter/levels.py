@@ -60,14 +60,15 @@ GRAPHS: dict[str, Any] = {
 LEVELS = ("node", "graph")
 
 
-def defaults(level: str, encoder: Any, whole_graph: bool = True) -> dict[str, Any]:
-    """The values of parameters that were not given, at a level and with the encoder that was, or none."""
+def defaults(level: str, encoder: Any, objective: Any, whole_graph: bool = True) -> dict[str, Any]:
+    """The values of parameters that were not given, at a level and with the encoder and objective given, if any."""
     if level not in LEVELS:
         raise unknown_name("level", level, LEVELS)
     if level == "graph":
         return GRAPHS
     is_hops = isinstance(encoder, str) and encoder == "hops"
-    return NODES if is_hops or (encoder is None and whole_graph) else LAYERS
+    trains_hops = objective is None or (isinstance(objective, str) and objective == NODES["objective"])
+    return NODES if is_hops or (encoder is None and trains_hops and whole_graph) else LAYERS
 
 
 def read_at_level(level: str, graph: Any, x: Any = None, preparation: Preparation | None = None) -> Data | list[Data]:

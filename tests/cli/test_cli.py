@@ -66,6 +66,8 @@ def test_fit_says_what_it_learned_and_json_is_for_machines(files, tmp_path):
         6,
         "--channels",
         8,
+        "--encoder",
+        "sgc",
     ]
     shown = topoter(*arguments, "-o", tmp_path / "a.topoter")
     assert "loss" in shown.stderr
@@ -76,7 +78,7 @@ def test_fit_says_what_it_learned_and_json_is_for_machines(files, tmp_path):
     assert content["epochs"] == 6
     assert 1.0 < content["prior_entropy"] < 1.4
     assert content["kept_loss"] <= content["loss"]
-    assert f"6 epochs; kept epoch {content['kept_epoch']}, the lowest: loss {content['kept_loss']:.3f}" in shown.stderr
+    assert f"6 epochs; kept epoch {content['kept_epoch']}, the best: loss {content['kept_loss']:.3f}" in shown.stderr
     untrained = topoter(*arguments, "--epochs", 0, "-o", tmp_path / "a.topoter")
     assert "0 epochs: the encoder is untrained." in untrained.stderr
 
@@ -222,7 +224,7 @@ def test_bad_files_exit_with_1(files, model, tmp_path):
     assert "9" in fails(1, "fit", tmp_path / "numbers.csv", "--features", tmp_path / "x.npy", *out)
     (tmp_path / "loops.csv").write_text("1,1\n2,2\n")
     assert "no topology to transform" in fails(1, "fit", tmp_path / "loops.csv", *out)
-    assert "holds no set of graphs in the TU format" in fails(1, "fit", tmp_path, *out)
+    assert "nor a set of graphs in the TU format" in fails(1, "fit", tmp_path, *out)
     assert not (tmp_path / "m.topoter").exists()
 
 

@@ -56,7 +56,7 @@ def test_the_width_of_a_gin_is_that_of_its_layers_and_it_has_no_order(folder, tm
     embedded = topoter("embed", "m.topoter", folder, "-o", "z.npy", "--json", cwd=tmp_path)
     assert json.loads(embedded.stdout)["channels"] == 3 * 4
     wrong = fails(2, "fit", folder, "-o", "n.topoter", "--order", 2, cwd=tmp_path)
-    assert "--order goes with the encoder sgc: gin reaches as many hops" in wrong
+    assert "--order goes with the encoders hops and sgc: gin reaches as many hops" in wrong
     assert "fit a model on one graph first" in fails(2, "links", "m.topoter", "embedded-cora", cwd=tmp_path)
 
 

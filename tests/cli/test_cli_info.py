@@ -95,7 +95,10 @@ def test_a_saved_encoder_is_imported_only_where_it_is_trusted(folder, tmp_path):
         (["--encoder-parameter", "width"], "--encoder-parameter must be KEY=VALUE. Got 'width'"),
         (["--encoder", "gcn", "--encoder-parameter", "width=3"], "The encoder 'gcn' has no parameter 'width'"),
         (["--encoder", "nowhere:Mine"], "The encoder 'nowhere:Mine' cannot be imported"),
-        (["--encoder", "my_encoders:Mine", "--channels", "8"], "--channels goes with the encoders sgc, gcn and gin"),
+        (
+            ["--encoder", "my_encoders:Mine", "--channels", "8"],
+            "--channels goes with the encoders hops, sgc, gcn",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -158,7 +158,7 @@ def test_every_method_has_recipes_for_the_papers_datasets():
     assert set(methods_of("node-classification")) == set(methods_for("node"))
     for method in methods_for("node"):
         found = {dataset for _, name, dataset, _ in NODE_RECIPES if name == method}
-        nothing_published = method in ("propagated", "random-init", "node2vec", "graphter")
+        nothing_published = method in ("propagated", "random-init", "node2vec", "graphter", "hop-svd", "spectral")
         assert found == {"default"} | (set() if nothing_published else {"cora", "citeseer", "pubmed"})
 
 
@@ -172,9 +172,13 @@ def test_every_recipe_runs_two_epochs(graph, which):
 
 
 def test_the_default_recipe_is_the_estimators_default():
-    defaults = TopoTER().effective_params()
-    for name, value in load_recipe("node-classification", "topoter", "default").parameters.items():
-        assert defaults[name] == value, name
+    recipe = load_recipe("node-classification", "topoter", "default")
+    assert (recipe.name, recipe.parameters) == ("default", {})  # nothing but what TopoTER() does
+    assert load_recipe("node-classification", "topoter", "cora").name == "best"
+    assert load_recipe("node-classification", "topoter", "cora", "default").parameters == {}
+    layers = TopoTER("sgc").effective_params()
+    for name, value in load_recipe("node-classification", "topoter", "default", "best").parameters.items():
+        assert layers[name] == value, name
 
 
 def test_every_graph_method_has_a_recipe_for_every_dataset_and_the_papers_value_where_there_is_one():
@@ -251,7 +255,7 @@ def test_reference_rows_share_the_settings_of_topoter():
 def test_unknown_names_are_told_with_the_nearest():
     with pytest.raises(UsageError, match="Did you mean 'topoter'"):
         load_recipe("node-classification", "topotre", "cora")
-    with pytest.raises(UsageError, match=r"no recipe 'bestt' of topoter .* on cora, only 'paper' and 'best'"):
+    with pytest.raises(UsageError, match=r"no recipe 'bestt' of topoter .* on cora, only 'best' and 'paper' and 'default'"):
         load_recipe("node-classification", "topoter", "cora", "bestt")
 
 

@@ -13,12 +13,18 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from torch_geometric.data import Data
 
 from topoter.errors import BadRowError, DataError, UsageError
-from topoter.graphs import read_graph
+from topoter.graphs import Preparation, TableOptions, read_graph
 from topoter.graphs.directory import GraphDirectory
 from topoter.graphs.importing import import_graph
 from topoter.structure.adjacency import Adjacency
+
+
+def _as_they_are(read: Data) -> tuple[torch.Tensor, list[str]]:
+    plain = Preparation.fit(read.table.arrow, TableOptions(scale=False))
+    return plain.transform(read.table.arrow)[0], plain.feature_names
 
 
 def same_as_read(folder: Path, edges: Path, features: Path | None = None, **options: Any) -> GraphDirectory:
@@ -27,6 +33,8 @@ def same_as_read(folder: Path, edges: Path, features: Path | None = None, **opti
     import_graph([edges], out, features=[features] if features else [], **options)
     directory = GraphDirectory.open(out)
     read, _ = read_graph(edges, features=features, **options)
+    if features is not None and read.get("table") is not None:  # what is imported is not scaled
+        read.x, read.feature_names = _as_they_are(read)
     expected, cleaning = Adjacency.from_edge_index(read.edge_index, read.num_nodes, read.get("edge_weight"))
     data = directory.as_data()
     found, nothing = Adjacency.from_edge_index(data.edge_index, data.num_nodes, data.get("edge_weight"))

@@ -26,7 +26,7 @@ PARAMETERS |= dict.fromkeys(("deepwalk", "deepwalk+features", "node2vec"), WALKS
 PARAMETERS |= dict.fromkeys(("gcn", "monet", "sgc", "gwnn", "mixhop", "dfnet"), LABELLED)
 PARAMETERS |= {"gat": {**LABELLED, "learning_rate": 0.05, "feature_dropout": 0.1, "dropout": 0.1}}
 WITH_LABELS = [name for name in methods_of("node") if build(name, "node", PARAMETERS.get(name, PEER)).needs_labels]
-NOTHING_RANDOM = ("raw", "propagated", "propagated-tuned")
+NOTHING_RANDOM = ("raw", "propagated", "propagated-tuned", "hop-svd")
 WITHOUT_LABELS = [name for name in methods_of("node") if name not in WITH_LABELS]
 
 

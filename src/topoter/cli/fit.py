@@ -241,7 +241,7 @@ def _show_columns(graph: str | None, data_root: Path | None, quiet: bool, readin
 def _tell(model: TopoTER, path: Path, graphs: int | None, quiet: bool, json: bool) -> None:
     """What was learned, and where it is."""
     last = model.history_[-1] if model.history_ else None
-    kept = min(model.history_, key=lambda record: record.loss, default=None)  # its weights are the model's
+    kept = model.history_[model.kept_epoch_ - 1] if model.history_ else None  # its weights are the model's
     if json:
         content = {
             "model": str(path),
@@ -260,5 +260,5 @@ def _tell(model: TopoTER, path: Path, graphs: int | None, quiet: bool, json: boo
     if kept is None:
         note("0 epochs: the encoder is untrained.", quiet)
     else:
-        note(f"{len(model.history_)} epochs; kept epoch {kept.epoch}, the lowest: {describe(kept)}", quiet)
+        note(f"{len(model.history_)} epochs; kept epoch {kept.epoch}, the best: {describe(kept)}", quiet)
     out.print(str(path), soft_wrap=True)

@@ -26,6 +26,11 @@ class Encoder(nn.Module):
 
     out_channels: int
 
+    @property
+    def trained_channels(self) -> int:
+        """The width of H, what objectives look at; the embedding may hold more beside it."""
+        return self.out_channels
+
     def project(self, x: Features) -> Tensor:
         """The part of the first layer that does not look at the graph, X W."""
         raise NotImplementedError

@@ -120,6 +120,10 @@ class Hops(Encoder):
 
     # ---- the trained part ----------------------------------------------------------------------------------
 
+    @property
+    def trained_channels(self) -> int:
+        return self.weight.size(1)
+
     def project(self, x: Features) -> Tensor:
         return self.signal(x) @ self.weight
 

@@ -56,8 +56,9 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 def load_recipe(experiment: str, method: str, dataset: str, name: str | None = None) -> Recipe:
     """The recipe of a method on a dataset; `name` is `best` or `paper` where a method has both.
 
-    Without a name `best` is taken if there is one, else the only one. A method that learns nothing borrows the
-    parameters of the method it is the reference for (its file says `parameters_of`).
+    Without a name it is `best` if the dataset has one of its own, else `default`, which every dataset has, or the only
+    one there is. A method that learns nothing borrows the parameters of the method it is the reference for (its file
+    says `parameters_of`).
     """
     if _is_own(experiment, method):
         if name not in (None, OWN):
@@ -68,7 +69,7 @@ def load_recipe(experiment: str, method: str, dataset: str, name: str | None = N
         borrowed = load_recipe(experiment, file.parameters_of, dataset, name)
         kept = {key: borrowed.parameters[key] for key in file.keep if key in borrowed.parameters}
         return Recipe(experiment, method, dataset, borrowed.name, kept, file.published, frozenset(file.keep))
-    chosen = name or ("best" if "best" in file.recipes else next(iter(file.recipes)))
+    chosen = name or next(iter(file.recipes))
     if chosen not in file.recipes:
         there = " and ".join(repr(variant) for variant in file.recipes)
         raise UsageError(f"There is no recipe {name!r} of {method} for {experiment} on {dataset}, only {there}.")
@@ -122,9 +123,11 @@ def _read(experiment: str, method: str, dataset: str) -> _File:
         raise UsageError(f"There is no recipe for {method!r} on {dataset!r} in {experiment!r}.")
     # What a dataset's own file does not say is as in the default; a published value is its own only. The recipe named
     # "default" is there for every dataset, beside those of its own.
-    default, own = found.get(DEFAULT, {}), found.get(dataset, {})
+    default, own = found.get(DEFAULT, {}), {} if dataset == DEFAULT else found.get(dataset, {})
     shared = {name: recipe for name, recipe in default.get("recipes", {}).items() if name == DEFAULT}
     recipes = {**own["recipes"], **shared} if "recipes" in own else default.get("recipes", {})
+    first = ["best"] if "best" in own.get("recipes", {}) else [DEFAULT, "best"]
+    recipes = {**{name: recipes[name] for name in first if name in recipes}, **recipes}
     return msgspec.convert({**default, "published": None, **own, "recipes": recipes}, _File)
 
 

@@ -169,7 +169,10 @@ class Search:
         self.name, self.seed = f"{task}-{dataset}-{method}", seed
         self.about = {"task": task, "dataset": dataset, "method": method}
         self.path = folder.with_name(f"{folder.name}.jsonl")
-        self.start = load_recipe(EXPERIMENTS[task], method, DEFAULT).parameters
+        start = load_recipe(EXPERIMENTS[task], method, DEFAULT)
+        if start.name == DEFAULT:  # it has nothing to search; the space is that of an encoder of layers
+            start = load_recipe(EXPERIMENTS[task], method, DEFAULT, "best")
+        self.start = start.parameters
         width = -(-int(data.num_features) // 512) * 512
         self.space = {
             name: tuple(dict.fromkeys(_label(width if value == "features" else value) for value in values))

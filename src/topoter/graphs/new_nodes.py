@@ -15,6 +15,7 @@ from topoter.graphs.directory import GraphDirectory
 from topoter.graphs.edge_lists import open_edges, read_edges
 from topoter.graphs.features import read_features
 from topoter.graphs.ids import NodeIds, positions, same_type, user_ids
+from topoter.graphs.preparation import TableOptions
 
 
 @dataclass
@@ -49,7 +50,10 @@ def read_new_nodes(
     x, names, ours = None, None, edges.node_ids.filter(pa.array(known < 0))
     notes = list(edges.notes)
     if features is not None:
-        found = read_features(features, id_column=id_column, drop_bad=bool(options.get("drop_bad")))
+        as_imported = TableOptions(scale=False)
+        found = read_features(
+            features, id_column=id_column, drop_bad=bool(options.get("drop_bad")), options=as_imported
+        )
         if found.ids is None:
             raise UsageError(f"{features}: features of new nodes need their ids: give a table with an id column.")
         x, names, ours = found.x.to_dense().float(), found.feature_names, found.ids

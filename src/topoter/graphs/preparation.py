@@ -47,12 +47,14 @@ class TableOptions:
         exclude: those to leave out.
         as_category: columns of numbers that name things, such as a postal code.
         text: what to do with free text: "refuse" it with a hint, or "hash" its words.
+        scale: whether columns of different scales are brought to one; an imported graph keeps numbers as they are.
     """
 
     columns: Sequence[str] | None = None
     exclude: Sequence[str] = ()
     as_category: Sequence[str] = ()
     text: str = "refuse"
+    scale: bool = True
 
     def chosen(self, names: Sequence[str]) -> list[str]:
         """The columns to use, of those that are there."""
@@ -97,7 +99,7 @@ class Preparation(msgspec.Struct, dict=True):  # a place for the fitted transfor
         columns = [column for column in found.values() if column is not None]
         if not columns:
             raise DataError("no column holds a value: there is nothing to make features of.")
-        columns = _scaled(columns, table)
+        columns = _scaled(columns, table) if options.scale else columns
         self = cls(columns, left_out=left_out)
         values, _ = self._read(table)
         gaps = np.isnan(values).any(axis=0)

@@ -46,5 +46,5 @@ def build_model(
         encoder = ModuleEncoder.around(module, *batch) if batch else ModuleEncoder(module, out_channels)
     if parameters["objective"] is None:  # a model that is there to embed: what it was trained by is not known
         return TopoTERModel(encoder, {})
-    objectives = build_objectives(parameters["objective"], encoder.out_channels, parameters, generator)
+    objectives = build_objectives(parameters["objective"], encoder.trained_channels, parameters, generator)
     return TopoTERModel(encoder, objectives)
