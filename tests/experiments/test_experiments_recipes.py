@@ -255,7 +255,7 @@ def test_reference_rows_share_the_settings_of_topoter():
 def test_unknown_names_are_told_with_the_nearest():
     with pytest.raises(UsageError, match="Did you mean 'topoter'"):
         load_recipe("node-classification", "topotre", "cora")
-    with pytest.raises(UsageError, match=r"no recipe 'bestt' of topoter .* on cora, only 'best' and 'paper' and 'default'"):
+    with pytest.raises(UsageError, match=r"no recipe 'bestt' of topoter .* only 'best' and 'paper' and 'default'"):
         load_recipe("node-classification", "topoter", "cora", "bestt")
 
 

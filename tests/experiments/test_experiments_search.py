@@ -12,7 +12,6 @@ import torch
 from topoter.datasets import block_model, random_split
 from topoter.errors import DataError, UsageError
 from topoter.experiments import search
-from topoter.experiments.recipes import DEFAULT, load_recipe
 from topoter.experiments.search import (
     EXPERIMENTS,
     SPACES,
@@ -147,7 +146,7 @@ def test_peers_are_searched_in_the_same_way(graph, tmp_path):
 def test_every_space_belongs_to_a_method_and_holds_its_parameters():
     for (task, method), space in SPACES.items():
         assert method in methods_of(task)
-        start = load_recipe(EXPERIMENTS[task], method, DEFAULT).parameters
+        start = start_of(task, method)
         for name, values in space.items():
             assert len(values) > 1
             together = [value for value in values if isinstance(value, dict)]

@@ -151,6 +151,14 @@ class LinkScores:
 SCORES: dict[str, Callable[[Data, int], NodeScores | LinkScores]] = {"node": NodeScores, "link": LinkScores}
 
 
+def start_of(task: str, method: str) -> dict[str, Any]:
+    """The parameters that a search starts from, and keeps where its space is silent."""
+    recipe = load_recipe(EXPERIMENTS[task], method, DEFAULT)
+    if recipe.name == DEFAULT:  # TopoTER's default has nothing to search: the space is that of an encoder of layers
+        recipe = load_recipe(EXPERIMENTS[task], method, DEFAULT, "best")
+    return recipe.parameters
+
+
 class Search:
     """A search for one method on one dataset: Optuna's journal can be stopped, resumed and shared by processes.
 
@@ -169,10 +177,7 @@ class Search:
         self.name, self.seed = f"{task}-{dataset}-{method}", seed
         self.about = {"task": task, "dataset": dataset, "method": method}
         self.path = folder.with_name(f"{folder.name}.jsonl")
-        start = load_recipe(EXPERIMENTS[task], method, DEFAULT)
-        if start.name == DEFAULT:  # it has nothing to search; the space is that of an encoder of layers
-            start = load_recipe(EXPERIMENTS[task], method, DEFAULT, "best")
-        self.start = start.parameters
+        self.start = start_of(task, method)
         width = -(-int(data.num_features) // 512) * 512
         self.space = {
             name: tuple(dict.fromkeys(_label(width if value == "features" else value) for value in values))
