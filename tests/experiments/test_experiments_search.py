@@ -20,6 +20,7 @@ from topoter.experiments.search import (
     Search,
     Trial,
     labelled_splits,
+    start_of,
     without_test_labels,
     without_test_pairs,
 )
