@@ -62,7 +62,7 @@ class Hops(Encoder):
         in_channels: int,
         out_channels: int = 512,
         order: int = 2,
-        rank: int = 768,
+        rank: int = 512,
         rank_beside: int = 256,
         structure: str = "spectral",
         eigenvectors: int = 128,
