@@ -35,9 +35,12 @@ MaxMemory = Annotated[float | None, typer.Option(help="End a run that holds more
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
 
 
+RECIPES = ("default", "best", "paper")
+
+
 def _known_recipe(name: str | None) -> str | None:
-    if name not in (None, "best", "paper") and not str(name).endswith(".toml"):
-        raise unknown_name("recipe", str(name), ("best", "paper"))
+    if name not in (None, *RECIPES) and not str(name).endswith(".toml"):
+        raise unknown_name("recipe", str(name), RECIPES)
     return name
 
 
@@ -45,7 +48,7 @@ Recipe = Annotated[
     str | None,
     typer.Option(
         callback=_known_recipe,
-        help="Which recipe to start from: best (ours), paper, or a file.toml of `topoter search`.",
+        help="Where to start from: default (for any graph), best (of a dataset), paper, or a file of `topoter search`.",
     ),
 ]
 TrustEncoder = Annotated[
