@@ -17,7 +17,9 @@ ROWS = {
     "raw features": ("raw", "best"),
     "propagated features, no training": ("propagated", "best"),
     "DGI": ("dgi", "paper"),
-    "topoter, our settings": ("topoter", "best"),
+    "topoter, the one default": ("topoter", "default"),
+    "the same before training": ("random-init", "default"),
+    "topoter, the paper's encoder, our settings": ("topoter", "best"),
     "topoter, the paper's settings": ("topoter", "paper"),
 }
 
