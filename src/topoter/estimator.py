@@ -44,11 +44,11 @@ from topoter.training.batches import (
     Transformed,
     check_sampling,
     moment_batches,
+    parts_of,
     transitions,
     usable_device,
     whole_graph,
 )
-from topoter.training.batches.subgraphs import SubgraphBatches
 from topoter.training.building import build_model
 from topoter.training.checkpoint import fingerprint, load_checkpoint, load_weights, save_checkpoint
 from topoter.training.distributed import current_group
@@ -234,6 +234,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         self.random_state_ = self._seed()
         generator = torch.Generator().manual_seed(self.random_state_)
         device = usable_device(self.device)
+        streams = {"generator": generator}
         batches: Iterable[Batch]
         whole: Adjacency | LargeGraph
         if isinstance(data, list):
@@ -245,8 +246,11 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             batch = graphs.example(batch_size, device)
             whole = graphs.adjacency
         elif self.batch_nodes is not None:
-            parts = self._parts(data, device)
+            self._remember_features(data)
+            prepare = partial(prepare_features, scaling=parameters["feature_scaling"], device=device, dense=self._dense)
+            parts, self.cleaning_ = parts_of(data, self.parts, self.batch_nodes, self.random_state_, device, prepare)
             batches, batch, whole = parts, parts.example(), parts.graph
+            streams["parts"] = parts.generator
         else:
             assert not isinstance(data, GraphDirectory)
             self._remember_features(data)
@@ -259,28 +263,11 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         if model.is_linear:  # a loss that falls for ever says nothing of when to stop: hidden edges do
             trainable = any(parameter.numel() for parameter in model.parameters())  # not without features
             settings = replace(settings, keep=KEEP, epochs=settings.epochs if trainable else 0)
-        streams = {"generator": generator}
-        if self.batch_nodes is not None and not isinstance(data, list):
-            streams["parts"] = parts.generator
         if group.rank > 0:  # the same start in all processes, but each draws its own transformations
             generator.manual_seed(self.random_state_ + (group.rank << 32))
         state = TrainingState.start(model, settings, streams)
         state.fingerprint = self.fingerprint(data)
         return state, batches
-
-    def _parts(self, data: Data | GraphDirectory, device: torch.device) -> SubgraphBatches:
-        """The batches of a training on parts of a graph."""
-        if isinstance(data, GraphDirectory):
-            graph, self.cleaning_ = LargeGraph.from_directory(data), Cleaning(0, 0, 0)
-        else:
-            graph, self.cleaning_ = LargeGraph.from_data(data)
-        self._remember_features(data)
-        parameters = self.effective_params()
-        dense = parameters["encoder"] not in ENCODERS
-        prepare = partial(prepare_features, scaling=parameters["feature_scaling"], device=device, dense=dense)
-        batch_nodes = whole_number("batch_nodes", self.batch_nodes, 2)
-        order = torch.Generator().manual_seed(self.random_state_)  # the same in all processes
-        return SUBGRAPHS[self.parts](graph, batch_nodes, order, device, prepare)
 
     def _train(self, state: TrainingState, batches: Iterable[Any], callbacks: Any) -> TopoTER:
         _note(self.cleaning_)
@@ -476,9 +463,13 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         return {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
 
     def _batch(self, data: Data) -> tuple[Batch, Cleaning]:
-        parameters = self.effective_params()
-        dense = parameters["encoder"] not in ENCODERS
-        return whole_graph(data, parameters["feature_scaling"], usable_device(self.device), dense=dense)
+        scaling = self.effective_params()["feature_scaling"]
+        return whole_graph(data, scaling, usable_device(self.device), dense=self._dense)
+
+    @property
+    def _dense(self) -> bool:
+        """Whether features must not be sparse: a module of the user's own takes tensors only."""
+        return self.effective_params()["encoder"] not in ENCODERS
 
     def _note_new(self, cleaning: Cleaning) -> None:
         """Note what had to be changed, unless it is what `fit` has told already."""

@@ -3,7 +3,7 @@
 from topoter.training.batches.graph_sets import ShuffledBatches
 from topoter.training.batches.graphs import Transformed, check_sampling, transitions, usable_device, whole_graph
 from topoter.training.batches.moments import KEEP, moment_batches
-from topoter.training.batches.subgraphs import SUBGRAPHS
+from topoter.training.batches.subgraphs import SUBGRAPHS, parts_of
 
 __all__ = [
     "KEEP",
@@ -12,6 +12,7 @@ __all__ = [
     "Transformed",
     "check_sampling",
     "moment_batches",
+    "parts_of",
     "transitions",
     "usable_device",
     "whole_graph",

@@ -9,18 +9,23 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from topoter.errors import TopoterError, UsageError
+from topoter.errors import TopoterError, UsageError, whole_number
+from topoter.graphs import GraphDirectory
+from topoter.structure.adjacency import Cleaning
 from topoter.structure.features import Features, prepare_features
 from topoter.structure.graph_sets import Batch
 from topoter.structure.large_graph import LargeGraph
 from topoter.structure.partition import cut_share, partition
 from topoter.training.batches.read_ahead import read_ahead
 from topoter.training.distributed import current_group
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 _logger = logging.getLogger("topoter")
 
@@ -144,3 +149,20 @@ def _some_neighbours(graph: LargeGraph, nodes: np.ndarray, random: np.random.Gen
 
 
 SUBGRAPHS: dict[str, type[SubgraphBatches]] = {"clusters": ClusterBatches, "neighbours": NeighbourBatches}
+
+
+def parts_of(
+    data: Data | GraphDirectory,
+    kind: str,
+    batch_nodes: int,
+    seed: int,
+    device: torch.device,
+    prepare: Callable[[torch.Tensor], Features],
+) -> tuple[SubgraphBatches, Cleaning]:
+    """The parts of a graph, in memory or on disk, as batches; and what had to be changed in its edges."""
+    if isinstance(data, GraphDirectory):
+        graph, cleaning = LargeGraph.from_directory(data), Cleaning(0, 0, 0)
+    else:
+        graph, cleaning = LargeGraph.from_data(data)
+    order = torch.Generator().manual_seed(seed)  # the same in all processes
+    return SUBGRAPHS[kind](graph, whole_number("batch_nodes", batch_nodes, 2), order, device, prepare), cleaning
