@@ -11,8 +11,9 @@ from torch_geometric.data import Data
 from topoter.datasets import load_graphs
 from topoter.errors import DataError, TopoterError
 from topoter.methods import build
-from topoter.methods.labelled_graphs import HalveRate, parts_of
+from topoter.methods.labelled_graphs import parts_of
 from topoter.methods.natural_networks import NaturalLayer, NaturalNetwork, Surroundings
+from topoter.methods.pretrained import LearningRate
 from topoter.methods.substructures import read
 from topoter.structure.adjacency import Adjacency
 from topoter.tasks import graph_classification
@@ -120,7 +121,7 @@ def test_the_rate_is_halved_also_after_a_training_goes_on():
     rates = []
     for epochs in (0, 49, 50, 100):
         state.history = [None] * epochs
-        HalveRate(0.5, 50).on_start(state)
+        LearningRate(lambda done: 0.5 ** (done // 50)).on_start(state)
         rates.append(state.optimizer.param_groups[0]["lr"])
     assert rates == [0.5, 0.5, 0.25, 0.125]
 

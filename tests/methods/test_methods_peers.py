@@ -12,16 +12,12 @@ from torch_geometric.nn import GATConv, GCNConv
 from dense_oracle import as_set, dense_adjacency, dense_propagation, random_graph
 from topoter.methods import build
 from topoter.methods.attention import Attention
-from topoter.methods.bgrl import BootstrappedViews
-from topoter.methods.cca_ssg import correlation_loss
 from topoter.methods.convolutions import Convolutions
 from topoter.methods.gmi import Bilinear, GraphicalInformation, mean_of_neighbours
-from topoter.methods.grace import ContrastedViews, contrast
-from topoter.methods.graphter import NodewiseTransformations
-from topoter.methods.masked_edges import MASKS, MaskedEdges
-from topoter.methods.masked_features import MaskedFeatures, scaled_cosine_error
+from topoter.methods.masked_edges import MASKS
+from topoter.methods.masked_features import scaled_cosine_error
 from topoter.methods.pretrained import cosine
-from topoter.methods.views import draw_view
+from topoter.methods.views import contrast, correlation_loss, draw_view
 from topoter.methods.walk_embeddings import biased_walks
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import prepare_features
@@ -98,17 +94,18 @@ def test_the_contrast_of_grace_written_out():
 
 
 def test_grace_contrasts_a_sample_where_it_is_asked_to(adjacency, x):
-    options = {"activation": "relu", "drop_edges": (0.2, 0.2), "drop_features": (0.0, 0.0), "temperature": 0.5}
+    options = {"out_channels": 8, "num_layers": 1, "drop_edges": 0.2, "drop_features": 0.0, "temperature": 0.5}
     few, every = (
-        ContrastedViews([12, 8], 0, **options, contrasted=count)(x, adjacency)[0].item() for count in (4, None)
+        build("grace", "node", {**options, "contrasted": count}).module(12, 0)(x, adjacency)[0].item()
+        for count in (4, None)
     )
     assert few < every  # fewer nodes to be told from
     assert few < math.log(2 * 4) + 1 / 0.5
 
 
 def test_the_copy_of_bgrl_follows_the_encoder_and_gets_no_gradient(adjacency, x):
-    options = {"predictor_channels": 6, "drop_edges": (0.1, 0.1), "drop_features": (0.1, 0.1)}
-    module = BootstrappedViews([12, 8, 5], 0, **options, momentum=0.9, epochs=10)
+    options = {"predictor_channels": 6, "drop_edges": 0.1, "drop_features": 0.1, "momentum": 0.9, "epochs": 10}
+    module = build("bgrl", "node", {"hidden_channels": 8, "out_channels": 5, **options}).module(12, 0)
     before = [parameter.clone() for parameter in module.target.parameters()]
     module(x, adjacency)[0].backward()  # nothing to follow before the first step
     assert all(torch.equal(a, b) for a, b in zip(before, module.target.parameters()))
@@ -149,8 +146,8 @@ def test_attention_may_sum_before_it_projects(adjacency):
 
 
 def masked_features(**options):
-    own = {"mask_rate": 0.5, "replace_rate": 0.2, "power": 2.0, "dropout": 0.0, "attention_dropout": 0.0, **options}
-    return MaskedFeatures(12, 8, 2, 2, 0, **own)
+    own = {"replace_rate": 0.2, "power": 2.0, "dropout": 0.0, "attention_dropout": 0.0, **options}
+    return build("graphmae", "node", {"out_channels": 8, "heads": 2, **own}).module(12, 0)
 
 
 def test_graphmae_hides_what_it_says():
@@ -201,10 +198,8 @@ def test_no_walk_hides_nothing():
 
 
 def test_held_out_edges_are_not_trained_on(adjacency, x):
-    module = MaskedEdges(
-        [12, 8, 5], 0, decoder_channels=4, mask="edge", mask_rate=0.5, degree_weight=0.0, dropout=0.0,
-        decoder_dropout=0.0, held_out=0.3,
-    )  # fmt: skip
+    options = {"hidden_channels": 8, "out_channels": 5, "decoder_channels": 4, "mask": "edge", "held_out": 0.3}
+    module = build("maskgae", "node", options).module(12, 0)
     _, seen = module.prepare(x, adjacency)
     _, _, pairs, connected = module.validation
     held_out = as_set(pairs[:, connected])
@@ -245,7 +240,7 @@ def test_the_discriminator_of_gmi_is_the_bilinear_layer_of_torch(x):
 
 
 def test_graphter_moves_features_as_it_says(adjacency, x):
-    module = NodewiseTransformations(12, 6, 2, 0, share=0.5, strength=0.5, directions=3, decoder_channels=4)
+    module = build("graphter", "node", {"out_channels": 6, "share": 0.5, "decoder_channels": 4}).module(12, 0)
     state = module.generator.get_state()
     loss, _ = module(prepare_features(x), adjacency)
     module.generator.set_state(state)

@@ -6,7 +6,8 @@ random state. As peers in link prediction they learn by the training of `links.p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,18 +17,16 @@ from torch_geometric.nn import GAE, VGAE
 
 from topoter.encoders import GCN, SGC, Encoder
 from topoter.methods.base import Fitted, Method, inner_products, register
+from topoter.methods.pretrained import PretextModule, Pretrained
 from topoter.methods.randomness import seeded
 from topoter.pretext.objectives import Loss
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
 from topoter.training import Keep, TrainingSettings, TrainingState, train
-from topoter.training.batches import whole_graph
 from topoter.training.callbacks import Callback
+from topoter.training.state import RandomStream
 
 if TYPE_CHECKING:
-    import numpy as np
-    from torch_geometric.data import Data
-
     from topoter.pretext.transformation import Transition
 
 
@@ -52,13 +51,12 @@ class _VGAE(VGAE):
         return mu + torch.randn(mu.shape, generator=self.noise) * torch.exp(logstd) if self.training else mu
 
 
-class Autoencoder(nn.Module):
+class Autoencoder(PretextModule):
     """PyG's GAE or VGAE around one of our encoders, as the training loop takes it."""
 
     def __init__(self, encoder: Encoder, init: str, variational: bool, seed: int) -> None:
-        super().__init__()
+        super().__init__(seed)
         self.variational = variational
-        self.generator = torch.Generator().manual_seed(seed)
         self.noise = torch.Generator().manual_seed(seed)
         with seeded(seed):
             self.module: Any = _VGAE(_Halves(encoder)) if variational else GAE(encoder)
@@ -85,10 +83,9 @@ class Autoencoder(nn.Module):
         # PyG's recon_loss, with one product of all nodes in place of one per pair: graphs of animals are dense.
         return functional.softplus(-logits[connected]).mean() + functional.softplus(logits[~connected]).mean()
 
-    def fit(self, batches: Sequence[Any], settings: TrainingSettings, callbacks: Sequence[Callback]) -> TrainingState:
-        state = TrainingState.start(self, settings, {"generator": self.generator, "noise": self.noise})
-        train(state, batches, callbacks)
-        return state
+    @property
+    def streams(self) -> Mapping[str, RandomStream]:
+        return {"generator": self.generator, "noise": self.noise}
 
     @torch.no_grad()
     def encode(self, x: Features, adjacency: Adjacency) -> Tensor:
@@ -100,34 +97,22 @@ class Autoencoder(nn.Module):
 
 @register("gae", "node", variational=False)
 @register("vgae", "node", variational=True)
-class NodeAutoencoder(Method):
+@dataclass(kw_only=True)
+class NodeAutoencoder(Pretrained):
     """The autoencoder on one linear SGC layer: inner products need both signs."""
 
-    def __init__(
-        self,
-        *,
-        variational: bool,
-        out_channels: int = 512,
-        order: int = 2,
-        epochs: int = 200,
-        learning_rate: float = 1e-2,
-        patience: int | None = None,
-        feature_scaling: str = "none",
-    ) -> None:
-        self.variational, self.feature_scaling, self.order = variational, feature_scaling, order
-        self.width = (2 if variational else 1) * out_channels
-        self.settings = TrainingSettings(epochs, patience, learning_rate)
+    variational: bool
+    out_channels: int = 512
+    order: int = 2
+    learning_rate: float = 1e-2
+    feature_scaling: str = "none"
 
-    def fit(self, graph: Data, seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
-        x, adjacency = whole_graph(graph, self.feature_scaling)[0]
-        encoder = SGC(x.shape[1], self.width, self.order, negative_slope=1.0)
-        module = Autoencoder(encoder, "glorot", self.variational, seed)
-        state = module.fit([(x, adjacency)], self.settings, callbacks)
+    keep = Keep()
 
-        def embed(other: Data) -> np.ndarray:
-            return module.encode(*whole_graph(other, self.feature_scaling)[0]).numpy()
-
-        return Fitted(embedding=embed, history=state.history)
+    def module(self, in_channels: int, seed: int) -> PretextModule:
+        width = (2 if self.variational else 1) * self.out_channels
+        encoder = SGC(in_channels, width, self.order, negative_slope=1.0)
+        return Autoencoder(encoder, "glorot", self.variational, seed)
 
 
 @register("gae", "temporal", variational=False)
@@ -145,7 +130,8 @@ class NextGraphAutoencoder(Method):
         settings = TrainingSettings(
             set_to["epochs"], set_to["patience"], set_to["learning_rate"], keep=Keep(weights="before")
         )
-        state = module.fit([(x, transition) for transition in graph], settings, callbacks)
+        state = TrainingState.start(module, settings, module.streams)
+        train(state, [(x, transition) for transition in graph], callbacks)
 
         def scores(known: Adjacency, pairs: Tensor) -> Tensor:
             return inner_products(module.encode(x, known), pairs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -69,9 +70,9 @@ class Convolutions(nn.Module):
         return outputs
 
 
-def glorot(module: nn.Module, generator: torch.Generator) -> None:
+def glorot(module: nn.Module | Sequence[nn.Linear], generator: torch.Generator) -> None:
     """Draw the weights of all linear layers anew, and start their biases at zero."""
-    for part in module.modules():
+    for part in cast("nn.Module", module).modules():
         if isinstance(part, nn.Linear):
             nn.init.xavier_uniform_(part.weight, generator=generator)
             if part.bias is not None:

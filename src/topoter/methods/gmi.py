@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,10 @@ from topoter.pretext.objectives import Loss
 from topoter.pretext.pair_decoders import products
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
-from topoter.training import TrainingSettings
+from topoter.training import Keep
+
+WEIGHTS = (0.8, 1.0, 1.0)  # of the bounds: own features, neighbours', edges
+STRANGERS = 5  # nodes that each one is told from
 
 
 class Bilinear(nn.Module):
@@ -40,33 +43,15 @@ class Bilinear(nn.Module):
 
 
 class GraphicalInformation(PretextModule):
-    """One SGC layer with PReLU, as the paper gives every method, and three bounds.
+    """One SGC layer with PReLU, as the paper gives every method, and three bounds."""
 
-    Args:
-        own, neighbours, edges: the weights of the three.
-        strangers: nodes that each one is told from.
-    """
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        order: int,
-        seed: int,
-        *,
-        own: float = 0.8,
-        neighbours: float = 1.0,
-        edges: float = 1.0,
-        strangers: int = 5,
-    ) -> None:
+    def __init__(self, in_channels: int, out_channels: int, order: int, seed: int) -> None:
         super().__init__(seed)
         self.encoder = SGC(in_channels, out_channels, order, negative_slope=1.0)  # linear: the PReLU follows
         self.encoder.initialize("glorot", self.generator)
         self.activation, self.neighbour_activation = nn.PReLU(), nn.PReLU()
         self.of_features = Bilinear(in_channels, out_channels, self.generator)
         self.of_neighbours = Bilinear(out_channels, out_channels, self.generator)
-        self.weights = own, neighbours, edges
-        self.strangers = strangers
 
     def forward(self, x: Features, adjacency: Adjacency) -> Loss:
         signal = self.encoder.project(x)
@@ -75,7 +60,7 @@ class GraphicalInformation(PretextModule):
         own = self.of_features(x, h, self._strangers(adjacency.num_nodes))
         near = self.of_neighbours(around, h, self._strangers(adjacency.num_nodes))
         parts = own, near, self.edge_loss(h, adjacency)
-        loss = sum(weight * part for weight, part in zip(self.weights, parts))
+        loss = sum(weight * part for weight, part in zip(WEIGHTS, parts))
         assert isinstance(loss, Tensor)
         return loss, {}
 
@@ -101,7 +86,7 @@ class GraphicalInformation(PretextModule):
 
     def _strangers(self, num_nodes: int) -> Tensor:
         """For every node others, never itself, [K, N]."""
-        steps = torch.randint(1, max(2, num_nodes), (self.strangers, num_nodes), generator=self.generator)
+        steps = torch.randint(1, max(2, num_nodes), (STRANGERS, num_nodes), generator=self.generator)
         return (torch.arange(num_nodes) + steps) % num_nodes
 
 
@@ -116,22 +101,16 @@ def mean_of_neighbours(adjacency: Adjacency) -> SparseOperator:
 
 
 @register("gmi", "node")
+@dataclass(kw_only=True)
 class GMI(Pretrained):
     """Graphical mutual information."""
 
-    def __init__(
-        self,
-        *,
-        out_channels: int = 512,
-        order: int = 2,
-        epochs: int = 550,
-        patience: int | None = 20,
-        learning_rate: float = 1e-3,
-        feature_scaling: str = "sum",
-    ) -> None:
-        self.shape = (out_channels, order)
-        self.settings = TrainingSettings(epochs, patience, learning_rate)
-        self.feature_scaling = feature_scaling
+    out_channels: int = 512
+    order: int = 2
+    epochs: int = 550
+    patience: int | None = 20
+
+    keep = Keep()
 
     def module(self, in_channels: int, seed: int) -> PretextModule:
-        return GraphicalInformation(in_channels, *self.shape, seed)
+        return GraphicalInformation(in_channels, self.out_channels, self.order, seed)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from topoter.errors import unknown_name
+from topoter.methods.convolutions import ACTIVATIONS
 from topoter.methods.substructures import read
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.graph_sets import Batch, GraphSet
@@ -20,7 +21,6 @@ from topoter.structure.graph_sets import Batch, GraphSet
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"relu": nn.ReLU, "prelu": nn.PReLU}
 Noise = Callable[[Tensor], Tensor]
 
 

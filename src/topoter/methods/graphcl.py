@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from topoter.encoders import GIN
-from topoter.methods.base import Fitted, Method, register
+from topoter.methods.base import register
+from topoter.methods.convolutions import glorot
 from topoter.methods.infograph import SeveralGraphs
-from topoter.methods.substructures import read
+from topoter.methods.pretrained import PretextModule, PretrainedOnSet
 from topoter.pretext.objectives import Loss
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
 from topoter.structure.graph_sets import pool
-from topoter.training import TrainingSettings, TrainingState, train
-from topoter.training.callbacks import Callback
 from topoter.weights import linear_layers
-
-if TYPE_CHECKING:
-    import numpy as np
-    from torch_geometric.data import Data
 
 # A change is made to some graphs of a batch: those where `chosen` [G]. `share` is how much of a graph it changes.
 Changed = tuple[Tensor, Adjacency]
@@ -122,19 +118,16 @@ def contrast(z: Tensor, z_t: Tensor, temperature: float) -> Tensor:
     return (others.logsumexp(dim=1) - own).mean()
 
 
-class GraphCL(nn.Module):
+class GraphCL(PretextModule):
     """The encoder, a projection of the pooled graph, and one change drawn for each graph of a batch."""
 
-    def __init__(
-        self, encoder: GIN, share: float, temperature: float, pooling: str, generator: torch.Generator
-    ) -> None:
-        super().__init__()
-        self.encoder, self.generator = encoder, generator
+    def __init__(self, encoder: GIN, share: float, temperature: float, pooling: str, seed: int) -> None:
+        super().__init__(seed)
+        self.encoder = encoder
+        encoder.initialize("glorot", self.generator)
         self.share, self.temperature, self.pooling = share, temperature, pooling
         self.projection = linear_layers([encoder.out_channels] * 3)
-        for layer in self.projection:
-            nn.init.xavier_uniform_(layer.weight, generator=generator)
-            nn.init.zeros_(layer.bias)
+        glorot(self.projection, self.generator)
 
     def forward(self, x: Features, adjacency: Adjacency) -> Loss:
         assert adjacency.ptr is not None
@@ -153,37 +146,21 @@ class GraphCL(nn.Module):
 
 
 @register("graphcl", "graph")
-class GraphCLMethod(Method):
-    """GraphCL with the authors' encoder, which is InfoGraph's and TopoTER's."""
+@dataclass(kw_only=True)
+class GraphCLMethod(PretrainedOnSet):
+    """GraphCL with the authors' encoder, which is InfoGraph's and TopoTER's.
 
-    def __init__(
-        self,
-        *,
-        hidden_channels: int = 32,
-        num_layers: int = 3,
-        epochs: int = 20,
-        learning_rate: float = 1e-2,
-        batch_size: int = 128,
-        share: float = 0.2,
-        temperature: float = 0.2,
-        pooling: str = "sum",
-    ) -> None:
-        self.hidden_channels, self.num_layers = hidden_channels, num_layers
-        self.batch_size, self.pooling = batch_size, pooling
-        self.share, self.temperature = share, temperature
-        self.settings = TrainingSettings(epochs, None, learning_rate, keep=None)
+    Args:
+        share: how much of a graph a change takes.
+    """
 
-    def fit(self, graph: list[Data], seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
-        graphs = read(graph)
-        generator = torch.Generator().manual_seed(seed)
-        encoder = GIN(graphs.x.size(1), self.hidden_channels, self.num_layers)
-        encoder.initialize("glorot", generator)
-        module = GraphCL(encoder, self.share, self.temperature, self.pooling, generator)
-        state = TrainingState.start(module, self.settings, {"generator": generator})
-        train(state, SeveralGraphs(graphs, self.batch_size, generator, "cpu"), callbacks)
-        encoder.eval()
+    learning_rate: float = 1e-2
+    batch_size: int = 128
+    share: float = 0.2
+    temperature: float = 0.2
 
-        def embed(others: list[Data]) -> np.ndarray:
-            return read(others).embed(encoder, self.batch_size, self.pooling).numpy()
+    batches = SeveralGraphs
 
-        return Fitted(embedding=embed, history=state.history)
+    def module(self, in_channels: int, seed: int) -> PretextModule:
+        encoder = GIN(in_channels, self.hidden_channels, self.num_layers)
+        return GraphCL(encoder, self.share, self.temperature, self.pooling, seed)

@@ -7,6 +7,8 @@ place of coordinates: the features of a share of the nodes are scaled, and moved
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -15,19 +17,16 @@ from topoter.encoders import SGC
 from topoter.methods.base import register
 from topoter.methods.convolutions import glorot
 from topoter.methods.pretrained import PretextModule, Pretrained
-from topoter.methods.views import check_shares
 from topoter.pretext.objectives import Loss
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
-from topoter.training import TrainingSettings
 from topoter.weights import linear_layers
 
 
-class NodewiseTransformations(PretextModule):
-    """One SGC layer, shared by the features before and after, and a decoder of the transformation from both.
-
-    x~_i = (1 + a_i) x_i + t_i V, with a and t uniform in [-strength, strength] for the nodes that are transformed, and
-    0 for all others; the decoder finds (a_i, t_i) by least squares.
+@register("graphter", "node")
+@dataclass(kw_only=True)
+class GraphTER(Pretrained):
+    """Node-wise transformations of the features, found again.
 
     Args:
         share: of the nodes that are transformed.
@@ -35,28 +34,38 @@ class NodewiseTransformations(PretextModule):
         directions: how many rows V has.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        order: int,
-        seed: int,
-        *,
-        share: float,
-        strength: float,
-        directions: int,
-        decoder_channels: int,
-    ) -> None:
+    out_channels: int = 512
+    order: int = 2
+    share: float = 0.25
+    strength: float = 0.5
+    directions: int = 3
+    decoder_channels: int = 256
+
+    shares = ("share",)
+
+    def module(self, in_channels: int, seed: int) -> PretextModule:
+        return NodewiseTransformations(in_channels, self, seed)
+
+
+class NodewiseTransformations(PretextModule):
+    """One SGC layer, shared by the features before and after, and a decoder of the transformation from both.
+
+    x~_i = (1 + a_i) x_i + t_i V, with a and t uniform in [-strength, strength] for the nodes that are transformed, and
+    0 for all others; the decoder finds (a_i, t_i) by least squares.
+    """
+
+    def __init__(self, in_channels: int, method: GraphTER, seed: int) -> None:
         super().__init__(seed)
-        self.encoder = SGC(in_channels, out_channels, order, negative_slope=0.1)
+        out_channels, directions = method.out_channels, method.directions
+        self.encoder = SGC(in_channels, out_channels, method.order, negative_slope=0.1)
         self.encoder.initialize("glorot", self.generator)
-        first, second = linear_layers([2 * out_channels, decoder_channels, 1 + directions])
+        first, second = linear_layers([2 * out_channels, method.decoder_channels, 1 + directions])
         self.decoder = nn.Sequential(first, nn.ReLU(), second)
         glorot(self.decoder, self.generator)
         v = torch.randn(directions, in_channels, generator=self.generator)
         self.register_buffer("directions", functional.normalize(v, dim=1))
         self.directions: Tensor
-        self.share, self.strength = share, strength
+        self.share, self.strength = method.share, method.strength
 
     def forward(self, x: Features, adjacency: Adjacency) -> Loss:
         parameters = self.draw(adjacency.num_nodes)
@@ -80,36 +89,3 @@ def _length(x: Features) -> float:
     """The root of the mean squared length of a row."""
     entries = x if isinstance(x, Tensor) else x.values
     return float((entries.square().sum() / x.shape[0]).sqrt())
-
-
-@register("graphter", "node")
-class GraphTER(Pretrained):
-    """Node-wise transformations of the features, found again."""
-
-    def __init__(
-        self,
-        *,
-        out_channels: int = 512,
-        order: int = 2,
-        share: float = 0.25,
-        strength: float = 0.5,
-        directions: int = 3,
-        decoder_channels: int = 256,
-        epochs: int = 200,
-        patience: int | None = None,
-        learning_rate: float = 1e-3,
-        feature_scaling: str = "sum",
-    ) -> None:
-        check_shares("GraphTER", share=share)
-        self.shape = (out_channels, order)
-        self.options = {
-            "share": share,
-            "strength": strength,
-            "directions": directions,
-            "decoder_channels": decoder_channels,
-        }
-        self.settings = TrainingSettings(epochs, patience, learning_rate, keep=None)
-        self.feature_scaling = feature_scaling
-
-    def module(self, in_channels: int, seed: int) -> PretextModule:
-        return NodewiseTransformations(in_channels, *self.shape, seed, **self.options)  # type: ignore[arg-type]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import DeepGraphInfomax
@@ -13,7 +15,7 @@ from topoter.methods.randomness import seeded
 from topoter.pretext.objectives import Loss
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
-from topoter.training import TrainingSettings
+from topoter.training import Keep
 
 
 class _Propagation(nn.Module):
@@ -57,21 +59,17 @@ class Infomax(PretextModule):
 
 
 @register("dgi", "node")
+@dataclass(kw_only=True)
 class DGI(Pretrained):
     """Deep Graph Infomax."""
 
-    def __init__(
-        self,
-        *,
-        out_channels: int = 512,
-        order: int = 2,
-        epochs: int = 1000,
-        learning_rate: float = 1e-3,
-        patience: int | None = 20,
-        feature_scaling: str = "none",
-    ) -> None:
-        self.out_channels, self.order, self.feature_scaling = out_channels, order, feature_scaling
-        self.settings = TrainingSettings(epochs, patience, learning_rate)
+    out_channels: int = 512
+    order: int = 2
+    epochs: int = 1000
+    patience: int | None = 20
+    feature_scaling: str = "none"
+
+    keep = Keep()
 
     def module(self, in_channels: int, seed: int) -> PretextModule:
         return Infomax(in_channels, out_channels=self.out_channels, order=self.order, seed=seed)

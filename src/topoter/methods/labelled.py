@@ -7,6 +7,7 @@ They get the graph with `y` [N], which is `UNKNOWN_LABEL` for every node that is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,12 +15,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from topoter.errors import UsageError
-from topoter.methods.base import Fitted, Method
+from topoter.methods.base import Fitted
 from topoter.methods.link_encoder import Dropout, NoisyFeatures
+from topoter.methods.pretrained import Trained
 from topoter.pretext.objectives import Loss
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
-from topoter.training import EpochRecord, Keep, TrainingSettings, TrainingState, train
+from topoter.training import EpochRecord, Keep, TrainingState, train
 from topoter.training.batches import whole_graph
 from topoter.training.callbacks import Callback
 
@@ -76,7 +78,8 @@ class ValidationLabels(Callback):
         return {LOSS: float(functional.cross_entropy(logits, self.y)), ACCURACY: 100 * float(right)}
 
 
-class Labelled(Method):
+@dataclass(kw_only=True)
+class Labelled(Trained):
     """A method that trains a `Network` with labels; a subclass says which.
 
     Args:
@@ -85,28 +88,20 @@ class Labelled(Method):
         feature_dropout, dropout: of the features' entries, and inside the network.
     """
 
-    needs_labels = True
+    patience: int | None = 100
+    learning_rate: float = 1e-2
+    weight_decay: float = 5e-4
+    feature_dropout: float = 0.5
+    dropout: float = 0.5
 
-    def __init__(
-        self,
-        *,
-        epochs: int = 200,
-        patience: int | None = 100,
-        learning_rate: float = 1e-2,
-        weight_decay: float = 5e-4,
-        feature_dropout: float = 0.5,
-        dropout: float = 0.5,
-        feature_scaling: str = "sum",
-    ) -> None:
-        keep = Keep(LOSS, weights="after")
-        self.settings = TrainingSettings(epochs, patience, learning_rate, weight_decay, keep)
-        self.feature_dropout, self.dropout, self.feature_scaling = feature_dropout, dropout, feature_scaling
+    needs_labels = True
+    keep = Keep(LOSS, weights="after")
 
     def network(self, in_channels: int, classes: int, adjacency: Adjacency, generator: torch.Generator) -> Network:
         raise NotImplementedError
 
     def optimizer(self, network: Network) -> torch.optim.Optimizer:
-        return torch.optim.Adam(self.parameter_groups(network), lr=self.settings.learning_rate)
+        return torch.optim.Adam(self.parameter_groups(network), lr=self.learning_rate)
 
     def callbacks(self) -> list[Callback]:
         """Those that the method itself needs, after the user's."""
@@ -116,7 +111,7 @@ class Labelled(Method):
         decayed = network.decayed()
         chosen = {id(parameter) for parameter in decayed}
         others = [parameter for parameter in network.parameters() if id(parameter) not in chosen]
-        groups: list[dict[str, object]] = [{"params": decayed, "weight_decay": self.settings.weight_decay}]
+        groups: list[dict[str, object]] = [{"params": decayed, "weight_decay": self.weight_decay}]
         return groups + ([{"params": others, "weight_decay": 0.0}] if others else [])
 
     def fit(self, graph: Data, seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
@@ -134,10 +129,10 @@ class Labelled(Method):
         batch = (NoisyFeatures(x), adjacency, train_nodes, graph.y[train_nodes])
         train(state, [batch], [*callbacks, *self.callbacks(), validation])
 
-        def predict(other: Data) -> np.ndarray:
-            return module.logits(*whole_graph(other, self.feature_scaling)[0]).argmax(1).numpy()
-
         def embed(other: Data) -> np.ndarray:
             return module.logits(*whole_graph(other, self.feature_scaling)[0]).numpy()
+
+        def predict(other: Data) -> np.ndarray:
+            return embed(other).argmax(1)
 
         return Fitted(embedding=embed, classes=predict, history=state.history, best_epoch=state.best_epoch or None)

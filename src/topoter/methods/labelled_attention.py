@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,21 +22,12 @@ from topoter.weights import linear_layers
 class AttentionClassifier(Network):
     """Attention with heads side by side, ELU, and at the end the mean of heads; dropout everywhere."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        classes: int,
-        generator: torch.Generator,
-        *,
-        hidden_channels: int,
-        heads: int,
-        last_heads: int,
-        num_layers: int,
-    ) -> None:
+    def __init__(self, in_channels: int, classes: int, method: GAT, generator: torch.Generator) -> None:
         super().__init__()
-        widths = [in_channels] + [heads * hidden_channels] * (num_layers - 1)
-        hidden = [Attention(width, hidden_channels, heads, generator) for width in widths[:-1]]
-        self.layers = nn.ModuleList([*hidden, Attention(widths[-1], classes, last_heads, generator, mean=True)])
+        channels, heads = method.hidden_channels, method.heads
+        widths = [in_channels] + [heads * channels] * (method.num_layers - 1)
+        hidden = [Attention(width, channels, heads, generator) for width in widths[:-1]]
+        self.layers = nn.ModuleList([*hidden, Attention(widths[-1], classes, method.last_heads, generator, mean=True)])
 
     def forward(self, x: Features, adjacency: Adjacency, noise: Noise) -> Tensor:
         *hidden, last = self.layers
@@ -48,28 +39,20 @@ class AttentionClassifier(Network):
 
 
 @register("gat", "node")
+@dataclass(kw_only=True)
 class GAT(Labelled):
     """Graph attention (Velickovic et al., 2018)."""
 
-    def __init__(
-        self,
-        *,
-        hidden_channels: int = 8,
-        heads: int = 8,
-        last_heads: int = 1,
-        num_layers: int = 2,
-        **training: Any,
-    ) -> None:
-        super().__init__(**{"feature_dropout": 0.6, "dropout": 0.6, "learning_rate": 5e-3, **training})
-        self.options = {
-            "hidden_channels": hidden_channels,
-            "heads": heads,
-            "last_heads": last_heads,
-            "num_layers": num_layers,
-        }
+    hidden_channels: int = 8
+    heads: int = 8
+    last_heads: int = 1
+    num_layers: int = 2
+    feature_dropout: float = 0.6
+    dropout: float = 0.6
+    learning_rate: float = 5e-3
 
     def network(self, in_channels: int, classes: int, adjacency: Adjacency, generator: torch.Generator) -> Network:
-        return AttentionClassifier(in_channels, classes, generator, **self.options)
+        return AttentionClassifier(in_channels, classes, self, generator)
 
 
 class GaussianMixture(nn.Module):
@@ -125,12 +108,14 @@ class MixtureClassifier(Network):
 
 
 @register("monet", "node")
+@dataclass(kw_only=True)
 class MoNet(Labelled):
     """Mixture model network (Monti et al., 2017)."""
 
-    def __init__(self, *, hidden_channels: int = 16, kernels: int = 3, num_layers: int = 2, **training: Any) -> None:
-        super().__init__(**training)
-        self.widths, self.kernels = [hidden_channels] * (num_layers - 1), kernels
+    hidden_channels: int = 16
+    kernels: int = 3
+    num_layers: int = 2
 
     def network(self, in_channels: int, classes: int, adjacency: Adjacency, generator: torch.Generator) -> Network:
-        return MixtureClassifier([in_channels, *self.widths, classes], self.kernels, generator)
+        hidden = [self.hidden_channels] * (self.num_layers - 1)
+        return MixtureClassifier([in_channels, *hidden, classes], self.kernels, generator)

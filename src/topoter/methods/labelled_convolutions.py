@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -33,15 +33,16 @@ class ConvolutionClassifier(Network):
 
 
 @register("gcn", "node")
+@dataclass(kw_only=True)
 class GCN(Labelled):
     """Graph convolutions (Kipf and Welling, 2017); only the first layer's weights decay, as in its code."""
 
-    def __init__(self, *, hidden_channels: int = 16, num_layers: int = 2, **training: Any) -> None:
-        super().__init__(**training)
-        self.widths = [hidden_channels] * (num_layers - 1)
+    hidden_channels: int = 16
+    num_layers: int = 2
 
     def network(self, in_channels: int, classes: int, adjacency: Adjacency, generator: torch.Generator) -> Network:
-        return ConvolutionClassifier([in_channels, *self.widths, classes], generator)
+        hidden = [self.hidden_channels] * (self.num_layers - 1)
+        return ConvolutionClassifier([in_channels, *hidden, classes], generator)
 
 
 class PropagatedClassifier(Network):
@@ -58,12 +59,13 @@ class PropagatedClassifier(Network):
 
 
 @register("sgc", "node")
+@dataclass(kw_only=True)
 class SGC(Labelled):
     """Simple graph convolution (Wu et al., 2019): a linear classifier of propagated features."""
 
-    def __init__(self, *, order: int = 2, **training: Any) -> None:
-        super().__init__(**{"feature_dropout": 0.0, "dropout": 0.0, **training})
-        self.order = order
+    order: int = 2
+    feature_dropout: float = 0.0
+    dropout: float = 0.0
 
     def network(self, in_channels: int, classes: int, adjacency: Adjacency, generator: torch.Generator) -> Network:
         return PropagatedClassifier(in_channels, classes, self.order, generator)
@@ -106,7 +108,7 @@ class MixHopClassifier(Network):
         self.norm = nn.BatchNorm1d(
             sum(hidden), track_running_stats=False
         )  # as the authors have it, also when predicting
-        self.second = MixHopLayer(sum(hidden), [classes if power in last else 0 for power in range(3)], generator)
+        self.second = MixHopLayer(sum(hidden), [classes * list(last).count(power) for power in range(3)], generator)
         self.shares = nn.Parameter(torch.zeros(len(last)))
         self.classes = classes
 
@@ -120,31 +122,26 @@ class MixHopClassifier(Network):
 
 
 @register("mixhop", "node")
+@dataclass(kw_only=True)
 class MixHop(Labelled):
     """MixHop (Abu-El-Haija et al., 2019): neighbours at several distances, mixed; by plain gradient descent.
 
     Args:
         hidden_channels: of power 0, 1 and 2 in the first layer.
-        last_powers: those that the second layer looks at.
+        last_powers: those that the second layer looks at; one that is named twice has twice the weights.
         slow_down_every: epochs after which the learning rate falls by a hundredth of what it was first.
     """
 
-    def __init__(
-        self,
-        *,
-        hidden_channels: Sequence[int] = (20, 20, 20),
-        last_powers: Sequence[int] = (0, 1, 2),
-        slow_down_every: int = 40,
-        **training: Any,
-    ) -> None:
-        super().__init__(**{"learning_rate": 0.5, **training})
-        self.hidden, self.last, self.slow_down_every = list(hidden_channels), list(last_powers), slow_down_every
+    hidden_channels: Sequence[int] = (20, 20, 20)
+    last_powers: Sequence[int] = (0, 1, 2)
+    slow_down_every: int = 40
+    learning_rate: float = 0.5
 
     def network(self, in_channels: int, classes: int, adjacency: Adjacency, generator: torch.Generator) -> Network:
-        return MixHopClassifier(in_channels, self.hidden, classes, self.last, generator)
+        return MixHopClassifier(in_channels, self.hidden_channels, classes, self.last_powers, generator)
 
     def optimizer(self, network: Network) -> torch.optim.Optimizer:
-        return torch.optim.SGD(self.parameter_groups(network), lr=self.settings.learning_rate)
+        return torch.optim.SGD(self.parameter_groups(network), lr=self.learning_rate)
 
     def callbacks(self) -> list[Callback]:
         return [LearningRate(lambda done: max(0.01, 1 - 0.01 * (done // self.slow_down_every)))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -88,6 +88,7 @@ class WaveletClassifier(Network):
 
 
 @register("gwnn", "node")
+@dataclass(kw_only=True)
 class GWNN(Labelled):
     """Graph wavelet network (Xu et al., 2019).
 
@@ -96,20 +97,14 @@ class GWNN(Labelled):
         exact_inverse: see `WaveletClassifier`.
     """
 
-    def __init__(
-        self,
-        *,
-        hidden_channels: int = 16,
-        num_layers: int = 2,
-        scale: float = 1.0,
-        exact_inverse: bool = False,
-        **training: Any,
-    ) -> None:
-        super().__init__(**training)
-        self.widths, self.wavelets = [hidden_channels] * (num_layers - 1), (scale, exact_inverse)
+    hidden_channels: int = 16
+    num_layers: int = 2
+    scale: float = 1.0
+    exact_inverse: bool = False
 
     def network(self, in_channels: int, classes: int, adjacency: Adjacency, generator: torch.Generator) -> Network:
-        return WaveletClassifier([in_channels, *self.widths, classes], adjacency, *self.wavelets, generator)
+        widths = [in_channels, *[self.hidden_channels] * (self.num_layers - 1), classes]
+        return WaveletClassifier(widths, adjacency, self.scale, self.exact_inverse, generator)
 
 
 @cache
@@ -197,6 +192,7 @@ class FeedbackClassifier(Network):
 
 
 @register("dfnet", "node")
+@dataclass(kw_only=True)
 class DFNet(Labelled):
     """Distributed feedback-looped network (Wijesinghe and Wang, 2019).
 
@@ -205,16 +201,13 @@ class DFNet(Labelled):
         feedback_order, forward_order: p and q of the filter.
     """
 
-    def __init__(
-        self,
-        *,
-        hidden_channels: Sequence[int] = (8, 16, 32, 64, 128),
-        feedback_order: int = 5,
-        forward_order: int = 3,
-        **training: Any,
-    ) -> None:
-        super().__init__(**{"feature_dropout": 0.0, "dropout": 0.9, "learning_rate": 2e-3, **training})
-        self.widths, self.orders = list(hidden_channels), (feedback_order, forward_order)
+    hidden_channels: Sequence[int] = (8, 16, 32, 64, 128)
+    feedback_order: int = 5
+    forward_order: int = 3
+    feature_dropout: float = 0.0
+    dropout: float = 0.9
+    learning_rate: float = 2e-3
 
     def network(self, in_channels: int, classes: int, adjacency: Adjacency, generator: torch.Generator) -> Network:
-        return FeedbackClassifier(in_channels, classes, self.widths, *self.orders, generator)
+        orders = self.feedback_order, self.forward_order
+        return FeedbackClassifier(in_channels, classes, self.hidden_channels, *orders, generator)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -16,15 +16,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from topoter.errors import DataError
-from topoter.methods.base import UNKNOWN_LABEL, Fitted, Method, register
+from topoter.methods.base import UNKNOWN_LABEL, Fitted, register
 from topoter.methods.graph_layers import GraphLayers, NodeFeatures
 from topoter.methods.link_encoder import Dropout
+from topoter.methods.pretrained import LearningRate, Trained
 from topoter.methods.randomness import seeded
 from topoter.pretext.objectives import Loss
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
 from topoter.structure.graph_sets import GraphSet, pool
-from topoter.training import EpochRecord, Keep, TrainingSettings, TrainingState, Validate, train
+from topoter.training import Keep, TrainingSettings, TrainingState, Validate, train
 from topoter.training.callbacks import Callback
 from topoter.training.state import RandomStream
 
@@ -70,10 +71,16 @@ class GraphClassifier(nn.Module):
         return functional.cross_entropy(logits, y), {"accuracy": 100 * right}
 
 
-class LabelledGraphs(Method):
+@register("gcn", "graph", aggregation="mean", depth=1)
+@register("graphsage", "graph", aggregation="max", depth=1)
+@register("gin-0", "graph")
+@register("gin-eps", "graph", epsilon=True)
+@dataclass(kw_only=True)
+class LabelledGraphs(Trained):
     """Trains a network on labelled graphs and predicts the classes of others.
 
     Args:
+        aggregation, depth, epsilon: of `GraphLayers`.
         inner_folds: how the number of epochs is found. 0: on a tenth of the labelled graphs, kept out of the training,
             whose best epoch is kept. Else by a cross validation among the labelled graphs, whose mean accuracy by epoch
             decides; then all of them are trained on for so long. Small sets need it: a tenth of MUTAG is 17 graphs.
@@ -81,28 +88,22 @@ class LabelledGraphs(Method):
         halve_every: epochs after which the learning rate is halved, again and again.
     """
 
-    needs_labels = True
+    hidden_channels: int = 32
+    num_layers: int = 4
+    aggregation: str = "sum"
+    depth: int = 2
+    epsilon: bool = False
+    pooling: str = "sum"
+    dropout: float = 0.5
+    epochs: int = 100
+    patience: int | None = 50
+    learning_rate: float = 1e-2
+    halve_every: int = 50
+    batch_size: int = 32
+    inner_folds: int = 0
 
-    def __init__(
-        self,
-        *,
-        hidden_channels: int = 32,
-        num_layers: int = 4,
-        pooling: str = "sum",
-        dropout: float = 0.5,
-        epochs: int = 100,
-        patience: int | None = 50,
-        learning_rate: float = 1e-2,
-        halve_every: int = 50,
-        batch_size: int = 32,
-        inner_folds: int = 0,
-        **own: Any,
-    ) -> None:
-        super().__init__(**own)
-        self.hidden_channels, self.num_layers = hidden_channels, num_layers
-        self.pooling, self.dropout, self.batch_size = pooling, dropout, batch_size
-        self.inner_folds, self.halve_every = inner_folds, halve_every
-        self.settings = TrainingSettings(epochs, patience, learning_rate, keep=Keep(VALIDATION, weights="after"))
+    needs_labels = True
+    keep = Keep(VALIDATION, weights="after")
 
     def fit(self, graph: list[Data], seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
         labelled = [number for number, one in enumerate(graph) if one.get("y") is not None]
@@ -159,7 +160,7 @@ class LabelledGraphs(Method):
             module = self.module(known.in_channels, known.num_classes, seed)
         streams: dict[str, RandomStream] = {"generator": generator, "dropout": module.dropout.generator}
         state = TrainingState.start(module, settings, streams)
-        own: list[Callback] = [HalveRate(settings.learning_rate, self.halve_every)]
+        own: list[Callback] = [LearningRate(lambda done: 0.5 ** (done // self.halve_every))]
         if held_out is not None:
             own += [
                 Validate(VALIDATION, lambda: self.loss(module, known, held_out)),
@@ -170,7 +171,14 @@ class LabelledGraphs(Method):
 
     def module(self, in_channels: int, num_classes: int, seed: int) -> GraphClassifier:
         """The network before its first step."""
-        layers = GraphLayers(in_channels, self.hidden_channels, self.num_layers, **self.parameters)
+        layers = GraphLayers(
+            in_channels,
+            self.hidden_channels,
+            self.num_layers,
+            aggregation=self.aggregation,
+            depth=self.depth,
+            epsilon=self.epsilon,
+        )
         widths = [in_channels, *[self.hidden_channels] * self.num_layers]
         return GraphClassifier(layers, widths, num_classes, pooling=self.pooling, dropout=self.dropout, seed=seed)
 
@@ -186,12 +194,6 @@ class LabelledGraphs(Method):
     def accuracy(self, module: GraphClassifier, known: _Known, which: Tensor) -> float:
         right = self.logits(module, known.graphs, which).argmax(1) == known.y[which]
         return 100 * float(right.float().mean())
-
-
-register("gcn", "graph", aggregation="mean", depth=1)(LabelledGraphs)
-register("graphsage", "graph", aggregation="max", depth=1)(LabelledGraphs)
-register("gin-0", "graph", aggregation="sum", depth=2)(LabelledGraphs)
-register("gin-eps", "graph", aggregation="sum", depth=2, epsilon=True)(LabelledGraphs)
 
 
 def parts_of(labelled: Tensor, y: Tensor, count: int, seed: int) -> list[Tensor]:
@@ -210,20 +212,6 @@ class _Known:
     y: Tensor
     in_channels: int
     num_classes: int
-
-
-class HalveRate(Callback):
-    """Halves the learning rate every so many epochs, as in the authors' code."""
-
-    def __init__(self, rate: float, every: int) -> None:
-        self.rate, self.every = rate, every
-
-    def on_start(self, state: TrainingState) -> None:
-        for group in state.optimizer.param_groups:
-            group["lr"] = self.rate * 0.5 ** (len(state.history) // self.every)
-
-    def on_epoch(self, state: TrainingState, record: EpochRecord) -> None:
-        self.on_start(state)
 
 
 class _Labelled:

@@ -7,6 +7,7 @@ in both directions; in the authors' code the other direction of an edge may stay
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,13 +20,12 @@ from topoter.methods.base import register
 from topoter.methods.convolutions import Convolutions, glorot
 from topoter.methods.link_encoder import Dropout, NoisyFeatures
 from topoter.methods.pretrained import PretextModule, Pretrained
-from topoter.methods.views import check_shares
 from topoter.methods.walks import random_walks
 from topoter.pretext.objectives import Loss
 from topoter.pretext.pair_decoders import products
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
-from topoter.training import Keep, TrainingSettings, Validate
+from topoter.training import Keep, Validate
 from topoter.training.callbacks import Callback
 from topoter.training.state import RandomStream
 from topoter.weights import linear_layers
@@ -51,38 +51,67 @@ def mask_edges(adjacency: Adjacency, share: float, steps: int, generator: torch.
 MASKS: dict[str, Callable[[Adjacency, float, int, torch.Generator], Tensor]] = {"path": mask_paths, "edge": mask_edges}
 
 
-class MaskedEdges(PretextModule):
-    """Graph convolutions, a decoder of pairs and one of degrees.
+@register("maskgae", "node")
+@dataclass(kw_only=True)
+class MaskGAE(Pretrained):
+    """Masked edges, found again.
 
     Args:
-        widths: of the input and the encoder's layers.
         mask: how edges are hidden, a name in `MASKS`, from or at a share `mask_rate`.
         degree_weight: of the error in how many hidden edges a node has.
         held_out: share of the edges that no training step sees: they tell when to stop.
     """
 
-    def __init__(
-        self,
-        widths: list[int],
-        seed: int,
-        *,
-        decoder_channels: int,
-        mask: str,
-        mask_rate: float,
-        degree_weight: float,
-        dropout: float,
-        decoder_dropout: float,
-        held_out: float,
-    ) -> None:
+    out_channels: int = 64
+    hidden_channels: int = 128
+    num_layers: int = 2
+    decoder_channels: int = 32
+    mask: str = "path"
+    mask_rate: float = 0.7
+    degree_weight: float = 0.0
+    dropout: float = 0.8
+    decoder_dropout: float = 0.2
+    held_out: float = 0.1
+    epochs: int = 500
+    patience: int | None = 100
+    learning_rate: float = 1e-2
+    weight_decay: float = 5e-5
+    feature_scaling: str = "none"
+
+    shares = ("mask_rate", "dropout", "decoder_dropout", "held_out")
+    largest_gradient = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mask not in MASKS:
+            raise unknown_name("mask", self.mask, MASKS)
+
+    @property
+    def keep(self) -> Keep | None:  # type: ignore[override]
+        return Keep(VALIDATION, highest=True, weights="after") if self.held_out else None
+
+    def callbacks(self, module: MaskedEdges) -> list[Callback]:
+        return [Validate(VALIDATION, module.auc, CHECK_EVERY)] if module.held_out else []
+
+    def module(self, in_channels: int, seed: int) -> PretextModule:
+        return MaskedEdges(in_channels, self, seed)
+
+
+class MaskedEdges(PretextModule):
+    """Graph convolutions, a decoder of pairs and one of degrees."""
+
+    def __init__(self, in_channels: int, method: MaskGAE, seed: int) -> None:
         super().__init__(seed)
+        hidden = [method.hidden_channels] * (method.num_layers - 1)
+        widths = [in_channels, *hidden, method.out_channels]
         self.encoder = Convolutions(widths, self.generator, activation="elu", batch_norm=True)
-        self.edge_decoder = linear_layers([widths[-1], decoder_channels, 1])
-        self.degree_decoder = linear_layers([widths[-1], decoder_channels, 1])
+        self.edge_decoder = linear_layers([widths[-1], method.decoder_channels, 1])
+        self.degree_decoder = linear_layers([widths[-1], method.decoder_channels, 1])
         for decoder in (self.edge_decoder, self.degree_decoder):
-            glorot(decoder, self.generator)  # type: ignore[arg-type]
-        self.mask, self.mask_rate, self.steps = MASKS[mask], mask_rate, len(widths)
-        self.degree_weight, self.dropout, self.decoder_dropout = degree_weight, dropout, decoder_dropout
-        self.held_out = held_out
+            glorot(decoder, self.generator)
+        self.mask, self.mask_rate, self.steps = MASKS[method.mask], method.mask_rate, len(widths)
+        self.degree_weight, self.held_out = method.degree_weight, method.held_out
+        self.dropout, self.decoder_dropout = method.dropout, method.decoder_dropout
         self.noise = Dropout(seed)
         self.validation: tuple[Any, ...] = ()
 
@@ -136,55 +165,3 @@ class MaskedEdges(PretextModule):
     def _disconnected(self, adjacency: Adjacency, count: int) -> Tensor:
         space = adjacency.pair_space
         return space.disconnected(space.num_disconnected.clamp(max=count), self.generator)
-
-
-@register("maskgae", "node")
-class MaskGAE(Pretrained):
-    """Masked edges, found again."""
-
-    largest_gradient = 1.0
-
-    def __init__(
-        self,
-        *,
-        out_channels: int = 64,
-        hidden_channels: int = 128,
-        num_layers: int = 2,
-        decoder_channels: int = 32,
-        mask: str = "path",
-        mask_rate: float = 0.7,
-        degree_weight: float = 0.0,
-        dropout: float = 0.8,
-        decoder_dropout: float = 0.2,
-        held_out: float = 0.1,
-        epochs: int = 500,
-        patience: int | None = 100,
-        learning_rate: float = 1e-2,
-        weight_decay: float = 5e-5,
-        feature_scaling: str = "none",
-    ) -> None:
-        check_shares(
-            "MaskGAE", mask_rate=mask_rate, dropout=dropout, decoder_dropout=decoder_dropout, held_out=held_out
-        )
-        if mask not in MASKS:
-            raise unknown_name("mask", mask, MASKS)
-        self.widths = [hidden_channels] * (num_layers - 1) + [out_channels]
-        self.options = {
-            "decoder_channels": decoder_channels,
-            "mask": mask,
-            "mask_rate": mask_rate,
-            "degree_weight": degree_weight,
-            "dropout": dropout,
-            "decoder_dropout": decoder_dropout,
-            "held_out": held_out,
-        }
-        keep = Keep(VALIDATION, highest=True, weights="after")
-        self.settings = TrainingSettings(epochs, patience, learning_rate, weight_decay, keep if held_out else None)
-        self.feature_scaling = feature_scaling
-
-    def callbacks(self, module: PretextModule) -> list[Callback]:
-        assert isinstance(module, MaskedEdges)
-        return [Validate(VALIDATION, module.auc, CHECK_EVERY)] if module.held_out else []
-
-    def module(self, in_channels: int, seed: int) -> PretextModule:
-        return MaskedEdges([in_channels, *self.widths], seed, **self.options)  # type: ignore[arg-type]

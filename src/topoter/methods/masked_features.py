@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,11 +18,9 @@ from topoter.methods.base import register
 from topoter.methods.convolutions import glorot
 from topoter.methods.link_encoder import Dropout, NoisyFeatures
 from topoter.methods.pretrained import LearningRate, PretextModule, Pretrained, cosine
-from topoter.methods.views import check_shares
 from topoter.pretext.objectives import Loss
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
-from topoter.training import TrainingSettings
 from topoter.training.callbacks import Callback
 from topoter.training.state import RandomStream
 
@@ -31,8 +30,10 @@ def scaled_cosine_error(found: Tensor, wanted: Tensor, power: float) -> Tensor:
     return (1 - functional.cosine_similarity(found, wanted, dim=1)).clamp(min=0).pow(power).mean()
 
 
-class MaskedFeatures(PretextModule):
-    """Attention layers as encoder, one more as decoder, and a vector that stands for hidden features.
+@register("graphmae", "node")
+@dataclass(kw_only=True)
+class GraphMAE(Pretrained):
+    """Masked features, found again.
 
     Args:
         mask_rate: share of the nodes whose features are hidden; of these a share `replace_rate` gets those of another
@@ -41,22 +42,33 @@ class MaskedFeatures(PretextModule):
         dropout, attention_dropout: of what each layer is given, and of the shares of neighbours.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        num_layers: int,
-        heads: int,
-        seed: int,
-        *,
-        mask_rate: float,
-        replace_rate: float,
-        power: float,
-        dropout: float,
-        attention_dropout: float,
-    ) -> None:
+    out_channels: int = 512
+    num_layers: int = 2
+    heads: int = 4
+    mask_rate: float = 0.5
+    replace_rate: float = 0.05
+    power: float = 3.0
+    dropout: float = 0.2
+    attention_dropout: float = 0.1
+    epochs: int = 1500
+    weight_decay: float = 2e-4
+
+    shares = ("mask_rate", "dropout", "attention_dropout")
+
+    def callbacks(self, module: PretextModule) -> list[Callback]:
+        return [LearningRate(cosine(self.epochs))]
+
+    def module(self, in_channels: int, seed: int) -> PretextModule:
+        return MaskedFeatures(in_channels, self, seed)
+
+
+class MaskedFeatures(PretextModule):
+    """Attention layers as encoder, one more as decoder, and a vector that stands for hidden features."""
+
+    def __init__(self, in_channels: int, method: GraphMAE, seed: int) -> None:
         super().__init__(seed)
-        widths = [in_channels] + [out_channels] * num_layers
+        out_channels, heads = method.out_channels, method.heads
+        widths = [in_channels] + [out_channels] * method.num_layers
         self.layers = nn.ModuleList(
             Attention(width, out_channels // heads, heads, self.generator) for width in widths[:-1]
         )
@@ -65,8 +77,8 @@ class MaskedFeatures(PretextModule):
         glorot(self.bridge, self.generator)
         self.decoder = Attention(out_channels, in_channels, 1, self.generator)
         self.token = nn.Parameter(torch.zeros(1, in_channels))
-        self.mask_rate, self.replace_rate, self.power = mask_rate, replace_rate, power
-        self.dropout, self.attention_dropout = dropout, attention_dropout
+        self.mask_rate, self.replace_rate, self.power = method.mask_rate, method.replace_rate, method.power
+        self.dropout, self.attention_dropout = method.dropout, method.attention_dropout
         self.noise = Dropout(seed)
 
     @property
@@ -113,42 +125,3 @@ class MaskedFeatures(PretextModule):
 
     def _attention_noise(self, shares: Tensor) -> Tensor:
         return self.noise(shares, self.attention_dropout)
-
-
-@register("graphmae", "node")
-class GraphMAE(Pretrained):
-    """Masked features, found again."""
-
-    def __init__(
-        self,
-        *,
-        out_channels: int = 512,
-        num_layers: int = 2,
-        heads: int = 4,
-        mask_rate: float = 0.5,
-        replace_rate: float = 0.05,
-        power: float = 3.0,
-        dropout: float = 0.2,
-        attention_dropout: float = 0.1,
-        epochs: int = 1500,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 2e-4,
-        feature_scaling: str = "sum",
-    ) -> None:
-        check_shares("GraphMAE", mask_rate=mask_rate, dropout=dropout, attention_dropout=attention_dropout)
-        self.shape = (out_channels, num_layers, heads)
-        self.options = {
-            "mask_rate": mask_rate,
-            "replace_rate": replace_rate,
-            "power": power,
-            "dropout": dropout,
-            "attention_dropout": attention_dropout,
-        }
-        self.settings = TrainingSettings(epochs, None, learning_rate, weight_decay, keep=None)
-        self.feature_scaling = feature_scaling
-
-    def callbacks(self, module: PretextModule) -> list[Callback]:
-        return [LearningRate(cosine(self.settings.epochs))]
-
-    def module(self, in_channels: int, seed: int) -> PretextModule:
-        return MaskedFeatures(in_channels, *self.shape, seed, **self.options)  # type: ignore[arg-type]

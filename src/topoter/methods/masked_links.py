@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from topoter.errors import unknown_name
 from topoter.methods.base import register
+from topoter.methods.convolutions import glorot
 from topoter.methods.links import LinkLearner, LinkModule, LinkSettings
 from topoter.methods.masked_edges import MASKS
 from topoter.pretext.transformation import EdgeChange, TopologyTransformation
@@ -53,9 +54,7 @@ class MaskedLinks(LinkModule):
     def __init__(self, topoter: TopoTERModel, settings: MaskSettings, seed: int) -> None:
         super().__init__(topoter, settings, seed)
         self.degrees = linear_layers([settings.out_channels, DEGREE_CHANNELS, 1])
-        for layer in self.degrees:
-            nn.init.xavier_uniform_(layer.weight, generator=self.generator)
-            nn.init.zeros_(layer.bias)
+        glorot(self.degrees, self.generator)
 
     def hide(self, adjacency: Adjacency) -> TopologyTransformation:
         settings = self.settings

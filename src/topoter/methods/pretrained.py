@@ -1,26 +1,55 @@
-"""What peers without labels have in common: a module is trained on one graph, then encodes it."""
+"""What peers without labels have in common: a module is trained on a graph or a set of them, then encodes it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from topoter.errors import invalid_parameter
 from topoter.methods.base import Fitted, Method
+from topoter.methods.substructures import read
 from topoter.pretext.objectives import Loss
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
-from topoter.training import EpochRecord, TrainingSettings, TrainingState, train
-from topoter.training.batches import whole_graph
+from topoter.structure.graph_sets import GraphSet
+from topoter.training import EpochRecord, Keep, TrainingSettings, TrainingState, train
+from topoter.training.batches import ShuffledBatches, whole_graph
 from topoter.training.callbacks import Callback
 from topoter.training.state import RandomStream
 
 if TYPE_CHECKING:
     import numpy as np
     from torch_geometric.data import Data
+
+
+@dataclass(kw_only=True)
+class Trained(Method):
+    """A method whose parameters are its fields; these are the ones of its training (see `TrainingSettings`)."""
+
+    epochs: int = 200
+    patience: int | None = None
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    feature_scaling: str = "sum"
+
+    keep: ClassVar[Keep | None] = None  # which weights stay; None leaves the last ones
+    shares: ClassVar[Sequence[str]] = ()  # the parameters that are at least 0 and less than 1, or pairs of such
+
+    def __post_init__(self) -> None:
+        for name in self.shares:
+            value = getattr(self, name)
+            for share in value if isinstance(value, Sequence) else [value]:
+                if not 0 <= share < 1:
+                    raise invalid_parameter(name, type(self).__name__, "at least 0 and less than 1", value)
+
+    @property
+    def settings(self) -> TrainingSettings:
+        return TrainingSettings(self.epochs, self.patience, self.learning_rate, self.weight_decay, self.keep)
 
 
 class PretextModule(nn.Module):
@@ -50,20 +79,16 @@ class PretextModule(nn.Module):
         return h
 
 
-class Pretrained(Method):
-    """A method that trains a `PretextModule`; a subclass says which.
+@dataclass(kw_only=True)
+class Pretrained(Trained):
+    """A method that trains a `PretextModule` on one graph; a subclass says which."""
 
-    Its `largest_gradient` is the length that gradients are cut to before a step, if they are.
-    """
-
-    settings: TrainingSettings
-    feature_scaling = "none"
-    largest_gradient: float | None = None
+    largest_gradient: ClassVar[float | None] = None  # the length that gradients are cut to before a step
 
     def module(self, in_channels: int, seed: int) -> PretextModule:
         raise NotImplementedError
 
-    def callbacks(self, module: PretextModule) -> list[Callback]:
+    def callbacks(self, module: Any) -> list[Callback]:
         """Those that the method itself needs, after the user's."""
         return []
 
@@ -86,6 +111,39 @@ class Pretrained(Method):
             return module.encode(*whole_graph(other, self.feature_scaling)[0]).numpy()
 
         return Fitted(embedding=embed, history=state.history, best_epoch=state.best_epoch or None)
+
+
+@dataclass(kw_only=True)
+class PretrainedOnSet(Trained):
+    """A method that trains a `PretextModule` on a set of graphs, and pools what it makes of their nodes."""
+
+    hidden_channels: int = 32
+    num_layers: int = 3
+    epochs: int = 20
+    batch_size: int = 64
+    pooling: str = "sum"
+
+    batches: ClassVar[type[ShuffledBatches]] = ShuffledBatches
+
+    def module(self, in_channels: int, seed: int) -> PretextModule:
+        raise NotImplementedError
+
+    def reader(self, graphs: list[Data]) -> tuple[Callable[[list[Data]], GraphSet], GraphSet, int]:
+        """How sets of graphs are read, the set read so, and its number of features."""
+        graph_set = read(graphs)
+        return read, graph_set, graph_set.x.size(1)
+
+    def fit(self, graph: list[Data], seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
+        read_like, graphs, in_channels = self.reader(graph)
+        module = self.module(in_channels, seed)
+        state = TrainingState.start(module, self.settings, module.streams)
+        train(state, self.batches(graphs, self.batch_size, module.generator, "cpu"), callbacks)
+        module.eval()
+
+        def embed(others: list[Data]) -> np.ndarray:
+            return read_like(others).embed(module.encode, self.batch_size, self.pooling).numpy()
+
+        return Fitted(embedding=embed, history=state.history)
 
 
 class LearningRate(Callback):
