@@ -39,6 +39,7 @@ ENCODERS: dict[str, dict[str, Any]] = {
     "sgc, wider than the features": {"encoder": "sgc", "out_channels": 9, "negative_slope": 0.1},
     "sgc in three layers": {"encoder": "sgc", "num_layers": 3, "hidden_channels": 7, "negative_slope": 0.3},
     "gcn": {"encoder": "gcn", "num_layers": 2, "hidden_channels": 8},
+    "gin": {"encoder": "gin", "num_layers": 3, "hidden_channels": 7},
     "other features": {"feature_scaling": "sum"},
 }
 
@@ -139,10 +140,10 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, directory: GraphDirecto
         embed_in_blocks(model, directory, tmp_path / "z.npy", 1000)
     with pytest.raises(UsageError, match=r"z.csv: embeddings of a graph larger than memory are written as .parquet or"):
         embed_in_blocks(model, directory, tmp_path / "z.csv", TIGHT)
-    gin = fitted(directory, encoder="gin", num_layers=2, hidden_channels=4)
-    assert not can_embed_in_blocks(gin)
-    with pytest.raises(UsageError, match="The encoder 'gin' needs the whole graph in memory"):
-        embed_in_blocks(gin, directory, tmp_path / "z.npy", TIGHT)
+    own = fitted(directory, encoder="torch_geometric.nn:GCNConv", encoder_parameters={"out_channels": 4})
+    assert not can_embed_in_blocks(own)
+    with pytest.raises(UsageError, match="The encoder 'torch_geometric.nn:GCNConv' needs the whole graph in memory"):
+        embed_in_blocks(own, directory, tmp_path / "z.npy", TIGHT)
     other = TopoTER("sgc", out_channels=4, epochs=1).fit(block_model(30, 2, 4.0, 3, 0))
     with pytest.raises(DataError, match="The graph has 6 features per node; the model was fitted on 3"):
         embed_in_blocks(other, directory, tmp_path / "z.npy", TIGHT)

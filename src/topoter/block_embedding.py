@@ -185,24 +185,29 @@ class _Work:
             if target.exists():
                 continue
             h = np.load(block, allow_pickle=False)
-            other = np.empty_like(h)
-            for hop in range(stage.times):
-                for share in self._hop(h, other):
-                    self.report("propagating", (number + (hop + share) / stage.times) / len(blocks))
-                h, other = other, h
+            stay = h[:, : max(0, stage.first - int(block.stem))]
+            if stay.shape[1] < h.shape[1]:
+                h = np.ascontiguousarray(h[:, stay.shape[1] :])
+                other = np.empty_like(h)
+                for hop in range(stage.times):
+                    for share in self._hop(h, other, stage):
+                        self.report("propagating", (number + (hop + share) / stage.times) / len(blocks))
+                    h, other = other, h
+                h = np.concatenate([stay, h], axis=1) if stay.shape[1] else h
             with atomic_write(target) as temporary, ArrayWriter(temporary, np.float32, h.shape[1]) as writer:
                 writer.append(h)
 
-    def _hop(self, h: np.ndarray, out: np.ndarray) -> Iterator[float]:
+    def _hop(self, h: np.ndarray, out: np.ndarray, stage: Propagate) -> Iterator[float]:
         """One propagation, yielding which share of it is done."""
         multiply = propagate_rows if mode() == "fast" else propagate_rows_plain
+        scale = np.ones_like(self.scale) if stage.summed else self.scale
         graph = self.graph
         indptr, indices = np.asarray(graph.indptr), np.asarray(graph.indices)
         weight = None if graph.weight is None else np.asarray(graph.weight)
         cuts = np.searchsorted(indptr, np.arange(_ENTRIES, len(indices), _ENTRIES)).tolist()
         for start, stop in zip([0, *cuts], [*cuts, graph.num_nodes]):
             if stop > start:
-                multiply(start, stop, indptr, indices, weight, self.scale, h, out)
+                multiply(start, stop, indptr, indices, weight, scale, h, out)
             graph.release()
             yield stop / graph.num_nodes
 

@@ -38,10 +38,10 @@ class GIN(Encoder):
         for number, first in enumerate(self.first):
             if outputs:
                 signal = without_bias(first, outputs[-1])
-            outputs.append(self._layer(number, signal + adjacency.summed @ signal))
+            outputs.append(self.layer(number, signal + adjacency.summed @ signal))
         return torch.cat(outputs, dim=1)
 
-    def _layer(self, number: int, sums: Tensor) -> Tensor:
+    def layer(self, number: int, sums: Tensor) -> Tensor:
         """A layer from its summed messages on."""
         hidden = torch.relu(sums + self.first[number].bias)
         output: Tensor = self.norms[number](torch.relu(self.second[number](hidden)))
@@ -61,6 +61,6 @@ class GIN(Encoder):
             units = torch.arange(sums.size(1))
             nodes = torch.randint(sums.size(0), (sums.size(1),), generator=generator)
             first.bias.copy_(-sums[nodes, units])
-            h = self._layer(number, sums)
+            h = self.layer(number, sums)
         for norm in self.norms:
             norm.reset_running_stats()

@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from topoter.encoders.base import without_bias
 from topoter.encoders.gcn import GCN
+from topoter.encoders.gin import GIN
 from topoter.encoders.sgc import SGC
 
 
@@ -31,9 +32,14 @@ class Dense:
 
 @dataclass(frozen=True)
 class Propagate:
-    """H <- D^-1/2 (A + I) D^-1/2 H, so many times."""
+    """H <- D^-1/2 (A + I) D^-1/2 H, so many times; or, `summed`, H <- (A + I) H.
+
+    Columns before `first` stay as they are: what earlier layers found, for the end.
+    """
 
     times: int
+    first: int = 0
+    summed: bool = False
 
 
 Stage = Dense | Propagate
@@ -67,6 +73,14 @@ def _(encoder: GCN) -> list[Stage]:
     return _merged(found)
 
 
+@stages.register
+def _(encoder: GIN) -> list[Stage]:
+    found: list[Stage] = [Dense(_linear(encoder.first[0]))]
+    for number, first in enumerate(encoder.first):
+        found += [Propagate(1, number * first.out_features, summed=True), Dense(_gin_layer(encoder, number))]
+    return found
+
+
 def hops(found: list[Stage]) -> int:
     """How far a node's representation sees."""
     return sum(stage.times for stage in found if isinstance(stage, Propagate))
@@ -80,6 +94,20 @@ def _activated(layer: nn.Linear, slope: float, with_weight: bool) -> Callable[[T
     def apply(h: Tensor, x: Tensor) -> Tensor:
         h = (without_bias(layer, h) if with_weight else h) + layer.bias
         return torch.relu(h) if slope == 0 else functional.leaky_relu(h, slope)
+
+    return apply
+
+
+def _gin_layer(encoder: GIN, number: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """From [outputs so far | sums] to [outputs | what the next layer sums]."""
+    width = encoder.first[number].out_features
+
+    def apply(h: Tensor, x: Tensor) -> Tensor:
+        output = encoder.layer(number, h[:, number * width :])
+        outputs = torch.cat([h[:, : number * width], output], dim=1)
+        if number + 1 == len(encoder.first):
+            return outputs
+        return torch.cat([outputs, without_bias(encoder.first[number + 1], output)], dim=1)
 
     return apply
 
