@@ -81,7 +81,7 @@ def _stored() -> dict[tuple[str, int], dict[str, Any]]:
 
 
 def write_graph(folder: Path, edges: int, seed: int = 0) -> None:
-    """Edges and features as parquet files of a million rows; text ids, whose order tells nothing of the blocks."""
+    """Edges and features as parquet files of a million rows; text ids; the nodes of a block lie scattered over the files."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -89,9 +89,10 @@ def write_graph(folder: Path, edges: int, seed: int = 0) -> None:
     nodes = 2 * edges // MEAN_DEGREE
     generator = np.random.default_rng(seed)
     step = next(prime for prime in (7_368_787, 15_485_863) if nodes % prime)  # a permutation without a table
+    back = pow(step, -1, nodes)
 
-    def names(node: np.ndarray) -> Any:
-        return pc.binary_join_element_wise("user", pc.cast(pa.array(node * step % nodes), pa.string()), "-")
+    def names(row: np.ndarray) -> Any:
+        return pc.binary_join_element_wise("user", pc.cast(pa.array(row), pa.string()), "-")
 
     for kind in ("edges", "features"):
         (folder / kind).mkdir(parents=True)
@@ -102,15 +103,16 @@ def write_graph(folder: Path, edges: int, seed: int = 0) -> None:
         far = generator.integers(0, nodes, count)
         target = np.where(generator.random(count) < WITHIN, np.minimum(near, nodes - 1), far)
         pq.write_table(
-            pa.table({"source": names(source), "target": names(target)}), folder / f"edges/{number:05}.parquet"
+            pa.table({"source": names(source * step % nodes), "target": names(target * step % nodes)}),
+            folder / f"edges/{number:05}.parquet",
         )
     for number, start in enumerate(range(0, nodes, PIECE)):
-        node = np.arange(start, min(start + PIECE, nodes))
-        x = np.sin(np.outer(node // BLOCK + 1, np.arange(1, FEATURES + 1))) + generator.normal(
-            size=(len(node), FEATURES)
+        row = np.arange(start, min(start + PIECE, nodes))
+        x = np.sin(np.outer(row * back % nodes // BLOCK + 1, np.arange(1, FEATURES + 1))) + generator.normal(
+            size=(len(row), FEATURES)
         )
         table = {
-            "id": names(node),
+            "id": names(row),
             "x": pa.FixedSizeListArray.from_arrays(pa.array(x.astype(np.float32).ravel()), FEATURES),
         }
         pq.write_table(pa.table(table), folder / f"features/{number:05}.parquet")

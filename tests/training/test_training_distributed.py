@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -94,8 +95,14 @@ def workers_of(process: int) -> list[int]:
     return [pid for pid, parent in pairs if parent == process]
 
 
+def wait_for(state: Path, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 100
+    while not state.exists() and time.monotonic() < deadline:
+        assert process.poll() is None, "it was done before it could be killed"
+        time.sleep(0.01)
+
+
 def test_a_killed_process_ends_the_others_and_the_training_is_resumed(graph: Path, two: Path, tmp_path: Path) -> None:
-    state = tmp_path / "model.topoter.resume"
     process = subprocess.Popen(
         command(2, "fit", graph, "-o", "model.topoter", *OPTIONS),
         cwd=tmp_path,
@@ -104,10 +111,7 @@ def test_a_killed_process_ends_the_others_and_the_training_is_resumed(graph: Pat
         stdout=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 60
-    while not state.exists() and time.monotonic() < deadline:
-        assert process.poll() is None, "it was done before it could be killed"
-        time.sleep(0.01)
+    wait_for(tmp_path / "model.topoter.resume", process)
     os.kill(workers_of(process.pid)[-1], signal.SIGKILL)
     _, said = process.communicate(timeout=60)  # within a minute
     assert process.returncode != 0
@@ -120,6 +124,47 @@ def test_a_killed_process_ends_the_others_and_the_training_is_resumed(graph: Pat
     new = block_model(50, 2, 4.0, 16, 0)
     new.feature_names = [f"x{column}" for column in range(16)]
     assert np.array_equal(*(TopoTER.load(path).transform(new) for path in (tmp_path / "model.topoter", two)))
+
+
+def two_machines(*arguments: object, cwd: Path) -> list[subprocess.Popen[str]]:
+    """Two torchrun nodes with a process each, and each with a loopback address of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = []
+    for number in range(2):
+        meeting = ("--master-addr", "127.0.0.1", "--master-port", port, "--local-addr", f"127.0.0.{number + 1}")
+        torchrun = ("torch.distributed.run", "--nnodes", 2, "--node-rank", number, *meeting, "--nproc-per-node", 1)
+        process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", *map(str, torchrun), "-m", "topoter", *map(str, arguments)],
+            cwd=cwd,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # so that all of a machine can be killed at once
+        )
+        started.append(process)
+    return started
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="there 127.0.0.2 is no address until it is set up")
+def test_a_machine_is_lost_and_the_training_is_resumed(graph: Path, two: Path, tmp_path: Path) -> None:
+    arguments = ("fit", graph, "-o", "model.topoter", *OPTIONS)
+    first, second = two_machines(*arguments, cwd=tmp_path)
+    wait_for(tmp_path / "model.topoter.resume", first)
+    for process in (second.pid, *workers_of(second.pid)):
+        os.kill(process, signal.SIGKILL)
+    _, said = first.communicate(timeout=60)  # within a minute
+    second.communicate()
+    assert first.returncode != 0
+    assert "error: Another process of this training was lost (" in said
+    assert "Run the same command with --resume to go on." in said
+    assert not (tmp_path / "model.topoter").exists()
+    for process in two_machines(*arguments, "--resume", cwd=tmp_path):
+        _, said = process.communicate(timeout=200)
+        assert process.returncode == 0, said
+    assert losses(tmp_path / "model.topoter") == losses(two), "bit for bit, whether on one machine or on two"
 
 
 def test_several_processes_need_parts(graph: Path, tmp_path: Path) -> None:
