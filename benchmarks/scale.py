@@ -1,9 +1,10 @@
 """Graphs larger than memory: `python -m benchmarks.scale` measures and writes results/scale.jsonl and docs/scale.md.
 
     python -m benchmarks.scale --edges 1000000 10000000 100000000 --folder /large/disk
+    python -m benchmarks.scale --cases embed --edges 100000000 --folder /large/disk
 
-Each case runs in a process of its own, and its peak memory is what the system counted for it, pages of mapped files
-included. The graph is a block model with text ids, made in pieces, written as parquet.
+Each case runs in a process of its own (benchmarks/watch.py tells what it took). The graph is a block model with text
+ids, made in pieces, written as parquet; in a folder that is given graphs and models stay, for further cases.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,39 +30,25 @@ MARK = "<!-- measured: everything below is written by `python -m benchmarks.scal
 MEAN_DEGREE, BLOCK, WITHIN = 20, 2000, 0.8
 FEATURES = CHANNELS = 64
 PIECE = 1_000_000  # rows of a file
-BATCH_NODES = 50_000
-MEMORY = "2GB"
+BATCH_NODES = 100_000
+EPOCHS = 2
+MEMORY, EMBED_MEMORY = "2GB", "3GB"
+MOST_AT_ONCE = 20_000_000  # edges of a graph that is embedded as a whole, too
 QUALITY = ("pubmed", "computers", "physics")
-
-# A training, its laps told on stdout: of the graph as a whole, or in parts.
-_FIT = """
-import json, sys, time, warnings
-warnings.simplefilter("ignore")
-from topoter import TopoTER
-from topoter.graphs import GraphDirectory
-laps = []
-parts = int(sys.argv[2]) or None
-lap = lambda record: laps.append(time.perf_counter())
-model = TopoTER(out_channels=int(sys.argv[3]), batch_nodes=parts, epochs=3, on_epoch=lap)
-start = time.perf_counter()
-model.fit(GraphDirectory.open(sys.argv[1]))
-model.save(sys.argv[4])
-print(json.dumps({"epoch_s": min(b - a for a, b in zip(laps, laps[1:])), "until_first_epoch_s": laps[0] - start}))
-"""
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=int, nargs="+", default=[1_000_000, 5_000_000])
     parser.add_argument("--cases", nargs="*", choices=CASES, default=[name for name in CASES if name != "quality"])
-    parser.add_argument("--folder", type=Path, help="where the graphs go (else a temporary folder)")
+    parser.add_argument("--folder", type=Path, help="where graphs go and stay (else a temporary folder)")
     parser.add_argument("--seeds", type=int, default=5, help="of the case quality")
     arguments = parser.parse_args()
     rows = _stored()
-    with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.folder or Path(temporary)
         for edges in arguments.edges:
             for case in arguments.cases:
-                for row in CASES[case](Path(name), edges, arguments.seeds):
+                for row in CASES[case](folder, edges, arguments.seeds):
                     print(json.dumps(row), flush=True)
                     rows[row["case"], row["edges"]] = row
             if "quality" in arguments.cases:
@@ -128,26 +114,15 @@ def _graph(folder: Path, edges: int) -> Path:
 # ---- the cases ---------------------------------------------------------------------------------------------
 
 
-# A process's peak starts at that of the process it was forked from: a small one stands between.
-_LAUNCH = """
-import json, os, sys
-child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
-_, status, usage = os.wait4(child, 0)
-print("\\n" + json.dumps([os.waitstatus_to_exitcode(status), usage.ru_maxrss]))
-"""
-
-
-def measured(*command: object) -> tuple[str, float, float]:
-    """What a Python process printed, its seconds, and its peak memory in MB."""
-    start = time.perf_counter()
-    launch = [sys.executable, "-S", "-c", _LAUNCH, sys.executable, *map(str, command)]
-    answer = subprocess.run(launch, stdout=subprocess.PIPE, text=True, check=True)
-    seconds = time.perf_counter() - start
+def measured(*command: object) -> tuple[str, dict[str, Any]]:
+    """What a Python process printed, and what it took."""
+    watch = [sys.executable, "-S", str(ROOT / "benchmarks" / "watch.py"), sys.executable, *map(str, command)]
+    answer = subprocess.run(watch, stdout=subprocess.PIPE, text=True, check=True)
     said, _, last = answer.stdout.rstrip("\n").rpartition("\n")
-    code, peak = json.loads(last)
-    if code:
+    took = json.loads(last)
+    if took.pop("code"):
         raise SystemExit(f"{' '.join(map(str, command))[:200]} failed.")
-    return said, seconds, peak / (1e6 if sys.platform == "darwin" else 1e3)
+    return said, took
 
 
 def import_case(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
@@ -156,45 +131,56 @@ def import_case(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]
     files = sorted((graph / "edges").glob("*.parquet"))
     features = [part for file in sorted((graph / "features").glob("*.parquet")) for part in ("--features", file)]
     command = ("-m", "topoter", "import", *files, *features, "-o", graph / "graph.topo", "--memory", MEMORY)
-    said, seconds, peak = measured(*command, "-q", "--json")
+    said, took = measured(*command, "-q", "--json")
     found = json.loads(said)
-    yield {
-        "case": "import",
-        "edges": edges,
-        "nodes": found["nodes"],
-        "kept": found["edges"],
-        "seconds": seconds,
-        "peak_mb": peak,
-    }
+    yield {"case": "import", "edges": edges, "nodes": found["nodes"], "kept": found["edges"], **took}
 
 
-def fit_case(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
-    """An epoch on the whole graph and on parts of it."""
-    graph = _graph(folder, edges)
-    for case, parts in (("fit whole", 0), ("fit parts", BATCH_NODES)):
-        arguments = (graph / "graph.topo", parts, CHANNELS, graph / "model.topoter")
-        said, seconds, peak = measured("-c", _FIT, *arguments)
-        yield {"case": case, "edges": edges, "seconds": seconds, "peak_mb": peak, **json.loads(said)}
+def fit_whole(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
+    yield _fit("fit whole", _graph(folder, edges), edges, 0)
+
+
+def fit_parts(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
+    yield _fit("fit parts", _graph(folder, edges), edges, BATCH_NODES)
+
+
+def fit_two(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
+    torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", 2)
+    yield _fit("fit parts, two processes", _graph(folder, edges), edges, BATCH_NODES, *torchrun)
+
+
+def _fit(case: str, graph: Path, edges: int, parts: int, *torchrun: object) -> dict[str, Any]:
+    """Two epochs of the encoder sgc, which sees each part in each epoch."""
+    model = graph / f"{case}.topoter"
+    arguments = (graph / "graph.topo", parts, "sgc", CHANNELS, EPOCHS, model)
+    said, took = measured(*torchrun, "-m", "benchmarks.scale_fit", *arguments)
+    return {"case": case, "edges": edges, **took, **json.loads(said)}
 
 
 def embed_case(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
     """All nodes at once, and block by block; the largest difference relative to the largest value."""
+    graph = _graph(folder, edges)
+    outs = {"embed at once": "1TB", "embed in blocks": EMBED_MEMORY}
+    if edges > MOST_AT_ONCE:
+        del outs["embed at once"]
+    rows = []
+    for case, memory in outs.items():
+        model, out = graph / "fit parts.topoter", graph / f"{case}.parquet"
+        command = ("-m", "topoter", "embed", model, graph / "graph.topo", "-o", out)
+        _, took = measured(*command, "--memory", memory, "-q")
+        rows.append({"case": case, "edges": edges, **took})
+    if len(rows) == 2:
+        once, blocks = (_embedding(graph / f"{case}.parquet") for case in outs)
+        rows[1]["difference"] = float(np.abs(once - blocks).max() / np.abs(once).max())
+    yield from rows
+
+
+def _embedding(path: Path) -> np.ndarray:
     import pyarrow.parquet as pq
 
-    graph = _graph(folder, edges)
-    outs = {"embed at once": ("once.parquet", "1TB"), "embed in blocks": ("blocks.parquet", "1GB")}
-    rows = []
-    for case, (out, memory) in outs.items():
-        command = ("-m", "topoter", "embed", graph / "model.topoter", graph / "graph.topo", "-o", graph / out)
-        _, seconds, peak = measured(*command, "--memory", memory, "-q")
-        rows.append({"case": case, "edges": edges, "seconds": seconds, "peak_mb": peak})
-    found = [
-        pq.read_table(graph / out, columns=["embedding"])["embedding"].combine_chunks().flatten().to_numpy()
-        for out, _ in outs.values()
-    ]
-    rows[1]["difference"] = float(np.abs(found[0] - found[1]).max() / np.abs(found[0]).max())
-    rows[1]["is_folder"] = (graph / "blocks.parquet").is_dir()
-    yield from rows
+    stored = pq.read_table(path, columns=["embedding"])["embedding"]
+    values: np.ndarray = stored.combine_chunks().flatten().to_numpy()
+    return values
 
 
 def quality_case(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
@@ -218,7 +204,9 @@ def quality_case(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any
 
 CASES: dict[str, Callable[[Path, int, int], Iterator[dict[str, Any]]]] = {
     "import": import_case,
-    "fit": fit_case,
+    "whole": fit_whole,
+    "parts": fit_parts,
+    "two": fit_two,
     "embed": embed_case,
     "quality": quality_case,
 }

@@ -14,11 +14,12 @@ from typing import Any
 from topoter.errors import UsageError
 from topoter.estimator import TopoTER
 from topoter.memory import show_memory
+from topoter.structure.large_graph import ROWS
 from topoter.structure.partition import METIS_ENTRIES
 
 PROCESS = 700e6  # bytes: Python with torch and the compiled kernels
 METIS = 120  # bytes per entry of the lists of neighbours
-PAGE = 4096
+PAGES = 16 * 4096  # bytes of a mapped file that come with each place that is looked at
 SAFETY = 1.25  # on all that grows with the graph
 LEAST_BATCH = 1000  # nodes: smaller parts hold too few pairs to learn from
 SAMPLE = 50_000  # edges of the block model that time is measured on
@@ -66,8 +67,8 @@ def parts_memory(size: Size, batch_nodes: int) -> float:
     """Bytes of a training on parts: one in training, one read ahead, and a few numbers per node of the graph."""
     cutting = METIS * 2 * size.edges if 2 * size.edges <= METIS_ENTRIES else 0
     part = size.part(min(batch_nodes, size.nodes))
-    # Nodes lie scattered in the files: each brings pages of its own for features and neighbours, for both parts.
-    mapped = min(4 * size.features * size.nodes + 8 * size.edges, 4 * PAGE * part.nodes)
+    # Nodes lie scattered in the files: each brings pages of others along, until they are let go.
+    mapped = min(4 * size.features * size.nodes, PAGES * ROWS) + min(8 * size.edges, PAGES * part.nodes)
     return PROCESS + 40 * size.nodes + mapped + max(cutting, SAFETY * 1.5 * _step(part))
 
 

@@ -30,7 +30,7 @@ def embed_new_nodes(model: TopoTER, directory: GraphDirectory, new: NewNodes) ->
         rows = np.stack([np.log1p(around.neighbours), np.ones(len(around.neighbours))], axis=1)
         x = _matched(torch.from_numpy(rows).float(), directory.manifest.feature_names, known, model)
     else:
-        stored = torch.from_numpy(np.array(graph.features[around.nodes], dtype=np.float32))
+        stored = graph.rows(around.nodes)
         assert new.x is not None
         theirs = _matched(stored, directory.manifest.feature_names, known, model)
         x = torch.cat([_matched(new.x, new.feature_names or [], known, model), theirs])
