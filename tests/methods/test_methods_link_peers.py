@@ -9,7 +9,14 @@ from torch_geometric.data import Data
 from topoter.datasets import block_model
 from topoter.errors import UsageError
 from topoter.methods import build
-from topoter.methods.co_embedding import CensNetVAE, CoEncoder, cosine_distance, edge_layer, node_layer
+from topoter.methods.co_embedding import (
+    CensNetVAE,
+    CoEmbeddingSettings,
+    CoEncoder,
+    cosine_distance,
+    edge_layer,
+    node_layer,
+)
 from topoter.methods.link_encoder import NoisyFeatures
 from topoter.methods.masked_links import MaskedLinks, MaskGAELinks
 from topoter.pretext.transformation import EdgeChange
@@ -89,7 +96,7 @@ def test_features_of_edges_are_found_again_in_any_part_of_the_graph(split):
     sparse = prepare_features(torch.nn.functional.one_hot(torch.arange(200) % 60, 900).float())
     assert not isinstance(sparse, torch.Tensor)
     assert set(cosine_distance(sparse, adjacency).round().tolist()) <= {0.0, 1.0}
-    encoder = CoEncoder(12, 8, 4, "relu", False, 3, adjacency, distance)
+    encoder = CoEncoder(x, adjacency, CoEmbeddingSettings())
     some = torch.arange(adjacency.num_edges) % 3 == 0
     torch.testing.assert_close(encoder.edge_features(adjacency.keep(some))[:, 1], distance[some])
     foreign = Adjacency(adjacency.pair_space.disconnected(torch.tensor([5]), torch.Generator()), 200)

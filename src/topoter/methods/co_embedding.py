@@ -38,23 +38,14 @@ class CoEncoder(LinkEncoder):
     known: Tensor
     distance: Tensor
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        activation: str,
-        batch_norm: bool,
-        edge_channels: int,
-        known: Adjacency,
-        distance: Tensor,
-    ) -> None:
-        super().__init__(in_channels, hidden_channels, out_channels, activation, batch_norm)
+    def __init__(self, x: Features, known: Adjacency, settings: CoEmbeddingSettings) -> None:
+        hidden, edge_channels = settings.hidden_channels, settings.edge_channels
+        super().__init__(x.shape[1], hidden, 2 * settings.out_channels, settings.activation, settings.batch_norm)
         self.register_buffer("known", known.keys, persistent=False)
-        self.register_buffer("distance", distance, persistent=False)
+        self.register_buffer("distance", cosine_distance(x, known), persistent=False)
         # Weights of neighbours start at 1: the first step is VGAE's.
         self.of_edge = nn.Parameter(torch.tensor([1.0, 0.0]))
-        self.of_node = nn.Parameter(torch.zeros(hidden_channels))
+        self.of_node = nn.Parameter(torch.zeros(hidden))
         self.of_edge_after = nn.Parameter(torch.zeros(edge_channels))
         self.edge_map = nn.Linear(2, edge_channels)
 
@@ -114,14 +105,4 @@ class CensNetVAE(LinkLearner):
 
     def encoder(self, x: Features, adjacency: Adjacency, settings: LinkSettings) -> LinkEncoder:
         assert isinstance(settings, CoEmbeddingSettings)
-        out_channels = 2 * settings.out_channels
-        return CoEncoder(
-            x.shape[1],
-            settings.hidden_channels,
-            out_channels,
-            settings.activation,
-            settings.batch_norm,
-            settings.edge_channels,
-            adjacency,
-            cosine_distance(x, adjacency),
-        )
+        return CoEncoder(x, adjacency, settings)

@@ -7,6 +7,7 @@ gives every part a vector; with M their inner products the kernel is phi M phi^T
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,6 +82,7 @@ PARTS: dict[str, Callable[[GraphSet, int, np.random.Generator], Corpus]] = {
 
 
 @register("dgk", "graph")
+@dataclass(kw_only=True)
 class DeepGraphKernel(Method):
     """A kernel of parts, weighed by how alike Word2Vec finds them.
 
@@ -90,19 +92,15 @@ class DeepGraphKernel(Method):
         channels, window, epochs: of Word2Vec (skip-gram).
     """
 
-    def __init__(
-        self,
-        *,
-        parts: str = "shortest paths",
-        samples: int = 100,
-        channels: int = 10,
-        window: int = 5,
-        epochs: int = 5,
-    ) -> None:
-        if parts not in PARTS:
-            raise unknown_name("part of graphs", parts, PARTS)
-        self.parts, self.samples = parts, samples
-        self.channels, self.window, self.epochs = channels, window, epochs
+    parts: str = "shortest paths"
+    samples: int = 100
+    channels: int = 10
+    window: int = 5
+    epochs: int = 5
+
+    def __post_init__(self) -> None:
+        if self.parts not in PARTS:
+            raise unknown_name("part of graphs", self.parts, PARTS)
 
     def fit(self, graph: list[Data], seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
         words, sentences = PARTS[self.parts](read(graph), self.samples, np.random.default_rng(seed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,14 +35,14 @@ class _Documents:
             yield self.tagged([str(word) for word in words.tolist()], [graph])
 
 
+@dataclass(kw_only=True)
 class _Doc2Vec(Method):
     """One vector for each graph of the set; a graph that is not in it has none."""
 
-    def __init__(
-        self, *, out_channels: int = 128, window: int = 5, epochs: int = 20, learning_rate: float = 0.025, **own: Any
-    ) -> None:
-        super().__init__(**own)
-        self.out_channels, self.window, self.epochs, self.learning_rate = out_channels, window, epochs, learning_rate
+    out_channels: int = 128
+    window: int = 5
+    epochs: int = 20
+    learning_rate: float = 0.025
 
     memory_of_order = False  # PV-DBOW, for which words have no order
 
@@ -70,6 +71,7 @@ class _Doc2Vec(Method):
 
 
 @register("graph2vec", "graph")
+@dataclass(kw_only=True)
 class Graph2Vec(_Doc2Vec):
     """graph2vec (Narayanan et al., 2017): the words are Weisfeiler and Lehman's subtrees of all nodes.
 
@@ -77,14 +79,17 @@ class Graph2Vec(_Doc2Vec):
         iterations: how far subtrees reach.
     """
 
+    iterations: int = 2
+
     def rows(self, graph_set: GraphSet, generator: torch.Generator) -> list[tuple[int, np.ndarray]]:
-        labels = refined_labels(graph_set, self.parameters.get("iterations", 2))
+        labels = refined_labels(graph_set, self.iterations)
         labels += np.concatenate([[0], labels.max(axis=0)[:-1] + 1]).cumsum()  # no two iterations share a label
         parts = np.split(labels, graph_set.nodes[1:-1].tolist())
         return [(number, part.ravel()) for number, part in enumerate(parts)]
 
 
 @register("sub2vec", "graph")
+@dataclass(kw_only=True)
 class Sub2Vec(_Doc2Vec):
     """sub2vec (Adhikari et al., 2018), its structural form: the words are degrees along random walks.
 
@@ -94,6 +99,9 @@ class Sub2Vec(_Doc2Vec):
         walks, length: one walk from every node, so often, over so many nodes.
     """
 
+    walks: int = 1
+    length: int = 20
+
     memory_of_order = True  # PV-DM, as in the authors' code
 
     def rows(self, graph_set: GraphSet, generator: torch.Generator) -> list[tuple[int, np.ndarray]]:
@@ -102,7 +110,7 @@ class Sub2Vec(_Doc2Vec):
         graph = torch.repeat_interleave(sizes)
         share = torch.bucketize(operator.indptr.diff() / sizes[graph], torch.tensor(_SHARES))
         found = []
-        for _ in range(self.parameters.get("walks", 1)):
-            walks = random_walks(operator.indptr, operator.indices.long(), self.parameters.get("length", 20), generator)
+        for _ in range(self.walks):
+            walks = random_walks(operator.indptr, operator.indices.long(), self.length, generator)
             found += list(zip(graph[walks[:, 0]].tolist(), share[walks].numpy()))
         return found

@@ -1,8 +1,9 @@
-"""Embeddings of nodes from random walks: DeepWalk, alone and beside the features, and node2vec."""
+"""Embeddings from random walks: DeepWalk, alone and beside the features, and node2vec, on a graph and on a set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,26 +12,31 @@ from torch import Tensor
 
 from topoter.errors import TopoterError, invalid_parameter
 from topoter.methods.base import Fitted, Method, register
-from topoter.methods.randomness import seeded
+from topoter.methods.substructures import read
 from topoter.methods.walks import deepwalk
+from topoter.methods.words import skip_gram
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import FEATURE_SCALINGS
+from topoter.structure.graph_sets import pool
 from topoter.training.callbacks import Callback
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-class _Walked(Method):
-    """Embeddings of the nodes that were walked on; other nodes have none.
+@dataclass(kw_only=True)
+class _Walks(Method):
+    """Random walks: `walks` start at every node, of `length` nodes each, of which `window` apart are neighbours."""
 
-    Args:
-        walks, length: how many walks start at every node, and of how many nodes each is.
-        window: how far apart two nodes of a walk may be to count as neighbours.
-    """
+    out_channels: int = 128
+    walks: int = 10
+    length: int = 80
+    window: int = 10
 
-    def __init__(self, *, out_channels: int = 128, walks: int = 10, length: int = 80, window: int = 10) -> None:
-        self.shape = {"out_channels": out_channels, "walks": walks, "length": length, "window": window}
+
+@register("deepwalk", "node")
+class DeepWalk(_Walks):
+    """DeepWalk (Perozzi et al., 2014): random walks read as sentences; nodes that were not walked on have no vector."""
 
     def fit(self, graph: Data, seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
         def on_round(done: int, rounds: int) -> None:
@@ -38,7 +44,7 @@ class _Walked(Method):
                 callback.on_progress(done, rounds, "rounds of walks")
 
         adjacency, _ = Adjacency.from_edge_index(graph.edge_index, graph.num_nodes)
-        z = self.walk(adjacency, seed, on_round).numpy()
+        z = self.walk(adjacency, seed, on_round)
 
         def embed(other: Data) -> np.ndarray:
             if other.num_nodes != len(z):
@@ -47,36 +53,26 @@ class _Walked(Method):
 
         return Fitted(embedding=embed)
 
-    def walk(self, adjacency: Adjacency, seed: int, on_round: OnRound) -> Tensor:
-        return deepwalk(adjacency, seed=seed, on_walk=on_round, **self.shape)
+    def walk(self, adjacency: Adjacency, seed: int, on_round: Callable[[int, int], None]) -> np.ndarray:
+        """What the walks find [N, F]."""
+        shape = {"out_channels": self.out_channels, "walks": self.walks, "length": self.length, "window": self.window}
+        return deepwalk(adjacency, seed=seed, on_walk=on_round, **shape).numpy()
 
     def beside(self, z: np.ndarray, graph: Data) -> np.ndarray:
         """The embedding of the nodes from what the walks found."""
         return z
 
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    OnRound = Callable[[int, int], None]
-
-
-@register("deepwalk", "node")
-class DeepWalk(_Walked):
-    """DeepWalk (Perozzi et al., 2014): random walks read as sentences."""
-
-
 @register("deepwalk+features", "node")
-class DeepWalkAndFeatures(_Walked):
+@dataclass(kw_only=True)
+class DeepWalkAndFeatures(DeepWalk):
     """DeepWalk's embeddings and the features side by side, of the same mean squared length (as in DGI's paper).
 
     Args:
         feature_scaling: of the features' rows, before the two are brought to the same length.
     """
 
-    def __init__(self, *, feature_scaling: str = "sum", **walks: int) -> None:
-        super().__init__(**walks)
-        self.feature_scaling = feature_scaling
+    feature_scaling: str = "sum"
 
     def beside(self, z: np.ndarray, graph: Data) -> np.ndarray:
         x = FEATURE_SCALINGS[self.feature_scaling](graph.x.to_dense().to(torch.float32)).numpy()
@@ -87,53 +83,71 @@ def _length(rows: np.ndarray) -> float:
     return float(np.sqrt((rows**2).sum(axis=1).mean())) or 1.0
 
 
+@dataclass(kw_only=True)
+class _Biased(_Walks):
+    """Walks that lean towards going back (1/p) or away (1/q); 1 and 1 is a plain walk."""
+
+    p: float = 1.0
+    q: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("p", "q"):
+            if not getattr(self, name) > 0:
+                raise invalid_parameter(name, type(self).__name__, "a positive number", getattr(self, name))
+
+
 @register("node2vec", "node")
-class Node2Vec(_Walked):
-    """node2vec (Grover and Leskovec, 2016): walks that lean towards going back (1/p) or away (1/q).
+@dataclass(kw_only=True)
+class Node2Vec(_Biased, DeepWalk):
+    """node2vec (Grover and Leskovec, 2016).
 
     Args:
-        p, q: return and in-out parameter; 1 and 1 is a plain walk.
         negative: how many random nodes a pair of neighbours is told from.
         passes: how often the walks are read.
     """
 
-    def __init__(self, *, p: float = 1.0, q: float = 1.0, negative: int = 5, passes: int = 1, **walks: int) -> None:
-        super().__init__(**walks)
-        for name, value in (("p", p), ("q", q)):
-            if not value > 0:
-                raise invalid_parameter(name, "Node2Vec", "a positive number", value)
-        self.p, self.q, self.negative, self.passes = p, q, negative, passes
+    negative: int = 5
+    passes: int = 1
 
-    def walk(self, adjacency: Adjacency, seed: int, on_round: OnRound) -> Tensor:
-        try:
-            from gensim.models import Word2Vec
-        except ImportError as error:
-            raise TopoterError("node2vec needs gensim: pip install 'topoter[baselines]'.") from error
-
+    def walk(self, adjacency: Adjacency, seed: int, on_round: Callable[[int, int], None]) -> np.ndarray:
         generator = torch.Generator().manual_seed(seed)
-        words = np.array([str(node) for node in range(adjacency.num_nodes)], dtype=object)
         rounds = []
-        for done in range(1, self.shape["walks"] + 1):
-            rounds.append(biased_walks(adjacency, self.shape["length"], self.p, self.q, generator))
-            on_round(done, self.shape["walks"])
-        sentences = _Sentences(words, torch.cat(rounds).numpy())
-        with seeded(seed):
-            model = Word2Vec(
-                sentences, vector_size=self.shape["out_channels"], window=self.shape["window"], min_count=0, sample=0,
-                sg=1, hs=0, negative=self.negative, workers=1, epochs=self.passes, seed=seed,
-            )  # fmt: skip
-        return torch.from_numpy(np.stack([model.wv[word] for word in words]))
+        for done in range(1, self.walks + 1):
+            rounds.append(biased_walks(adjacency, self.length, self.p, self.q, generator))
+            on_round(done, self.walks)
+        walks, known = torch.cat(rounds).numpy(), range(adjacency.num_nodes)
+        return skip_gram(
+            "node2vec", walks, known, channels=self.out_channels, window=self.window, epochs=self.passes, seed=seed,
+            sample=0, negative=self.negative,
+        )  # fmt: skip
 
 
-class _Sentences:
-    """Walks as lists of words, read as often as one likes."""
+@register("node2vec", "graph")
+@dataclass(kw_only=True)
+class PooledNode2Vec(_Biased):
+    """The mean of a graph's node vectors, learned by node2vec on all graphs side by side; `epochs` are Word2Vec's."""
 
-    def __init__(self, words: np.ndarray, walks: np.ndarray) -> None:
-        self.words, self.walks = words, walks
+    epochs: int = 1
 
-    def __iter__(self) -> Iterator[list[str]]:
-        for walk in self.walks:
-            yield self.words[walk].tolist()
+    def fit(self, graph: list[Data], seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
+        graph_set = read(graph)
+        shape = {"channels": self.out_channels, "window": self.window, "epochs": self.epochs}
+        known, rounds = range(graph_set.adjacency.num_nodes), _Rounds(self, graph_set.adjacency, seed)
+        nodes = skip_gram("node2vec", rounds, known, seed=seed, callbacks=callbacks, **shape)
+        z = pool(torch.from_numpy(nodes), graph_set.nodes, "mean").numpy()
+        return Fitted(embedding=lambda _: z)
+
+
+class _Rounds:
+    """The walks of all rounds, drawn anew but the same whenever they are read: kept, they could fill the memory."""
+
+    def __init__(self, method: PooledNode2Vec, adjacency: Adjacency, seed: int) -> None:
+        self.method, self.adjacency, self.seed = method, adjacency, seed
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        generator, chosen = torch.Generator().manual_seed(self.seed), self.method
+        for _ in range(chosen.walks):
+            yield from biased_walks(self.adjacency, chosen.length, chosen.p, chosen.q, generator).numpy()
 
 
 def biased_walks(adjacency: Adjacency, length: int, p: float, q: float, generator: torch.Generator) -> Tensor:

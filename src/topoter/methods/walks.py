@@ -11,11 +11,11 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from topoter.errors import TopoterError
 from topoter.methods.base import Fitted, Method, register
 from topoter.methods.frozen_links import FrozenLinks
 from topoter.methods.links import VALIDATION
 from topoter.methods.randomness import seeded
+from topoter.methods.words import gensim_models
 from topoter.structure.adjacency import Adjacency
 from topoter.training import Keep, TrainingSettings
 from topoter.training.callbacks import Callback
@@ -65,15 +65,11 @@ def deepwalk(
 
     A node without edges walks on the spot: its vector says nothing of others.
     """
-    try:
-        from gensim.models import Word2Vec
-    except ImportError as error:
-        raise TopoterError("DeepWalk needs gensim: pip install 'topoter[baselines]'.") from error
-
+    models = gensim_models("deepwalk")
     generator = torch.Generator().manual_seed(seed)
     corpus = _Walks(adjacency, walks, length, generator, on_walk)
     with seeded(seed):
-        model: Any = Word2Vec(
+        model = models.Word2Vec(
             vector_size=out_channels, window=window, min_count=0, sample=0, sg=1, hs=1, negative=0, workers=1, seed=seed
         )
         # All nodes, each as often as it has edges: the Huffman tree of the hierarchical softmax needs only that.

@@ -57,8 +57,12 @@ def skip_gram(
     epochs: int,
     seed: int,
     callbacks: Sequence[Callback] = (),
+    **options: float,
 ) -> np.ndarray:
-    """A vector for each of the known words [words, channels], by gensim's Word2Vec with negative samples."""
+    """A vector for each of the known words [words, channels], by gensim's Word2Vec with negative samples.
+
+    `options`: further ones of Word2Vec, by its own names.
+    """
     models = gensim_models(method)
     with seeded(seed):
         model = models.Word2Vec(
@@ -71,5 +75,6 @@ def skip_gram(
             workers=1,
             seed=seed,
             callbacks=[told_by_epoch(callbacks, epochs)],
+            **options,
         )
     return np.stack([model.wv[str(word)] for word in known])
