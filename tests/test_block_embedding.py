@@ -142,7 +142,7 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, directory: GraphDirecto
         embed_in_blocks(model, directory, tmp_path / "z.csv", TIGHT)
     own = fitted(directory, encoder="torch_geometric.nn:GCNConv", encoder_parameters={"out_channels": 4})
     assert not can_embed_in_blocks(own)
-    with pytest.raises(UsageError, match="The encoder 'torch_geometric.nn:GCNConv' needs the whole graph in memory"):
+    with pytest.raises(UsageError, match=r"The encoder 'torch_geometric.nn:GCNConv' needs the whole graph in memory"):
         embed_in_blocks(own, directory, tmp_path / "z.npy", TIGHT)
     other = TopoTER("sgc", out_channels=4, epochs=1).fit(block_model(30, 2, 4.0, 3, 0))
     with pytest.raises(DataError, match="The graph has 6 features per node; the model was fitted on 3"):

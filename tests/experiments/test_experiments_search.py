@@ -21,12 +21,12 @@ from topoter.experiments.search import (
     Trial,
     labelled_splits,
     start_of,
-    without_test_labels,
     without_test_pairs,
 )
 from topoter.experiments.store import read_lines
-from topoter.methods import methods_of
+from topoter.methods import UNKNOWN_LABEL, methods_of
 from topoter.tasks.link_split import HeldOut, split_links
+from topoter.tasks.node_classification import known_labels
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 pytest.importorskip("optuna")
@@ -57,12 +57,12 @@ def found(data, folder, task="node", method="topoter", trials=4, seeds=1):
 
 
 def test_test_labels_are_gone_before_the_search_begins(graph):
-    erased = without_test_labels(graph)
-    assert (erased.y[graph.test_mask] == search.UNKNOWN).all()
+    erased = known_labels(graph)
+    assert (erased.y[graph.test_mask] == UNKNOWN_LABEL).all()
     assert torch.equal(erased.y[~graph.test_mask], graph.y[~graph.test_mask])
     for train, val in labelled_splits(erased):
         assert not set(train) & set(val)
-        assert (erased.y[np.concatenate([train, val])] != search.UNKNOWN).all()
+        assert (erased.y[np.concatenate([train, val])] != UNKNOWN_LABEL).all()
         assert len(train) == 30
     scores = NodeScores(graph, 1)
     assert torch.equal(scores.data.y, erased.y)

@@ -29,7 +29,7 @@ from topoter.experiments.runs import versions
 from topoter.experiments.store import locked, read_lines, write_lines
 from topoter.methods import build
 from topoter.tasks.link_split import LinkSplit, auc_and_ap, split_links
-from topoter.tasks.node_classification import split_of, without_labels
+from topoter.tasks.node_classification import known_labels, without_labels
 from topoter.tasks.probe import choose_probe
 
 if TYPE_CHECKING:
@@ -87,7 +87,6 @@ SPACES: dict[tuple[str, str], Space] = {
 }
 EXPERIMENTS = {"node": "node-classification", "link": "link-prediction"}
 RANDOM_SPLITS = 4
-UNKNOWN = -1  # in place of every test label
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -119,7 +118,7 @@ class NodeScores:
     """Scores settings on a labelled graph, whose test labels are erased here."""
 
     def __init__(self, data: Data, seeds: int) -> None:
-        self.data = without_test_labels(data)
+        self.data = known_labels(data)
         self.graph = without_labels(self.data)
         self.splits = labelled_splits(self.data)
         self.seeds = seeds
@@ -257,15 +256,6 @@ def _study(path: Path, name: str, content: dict[str, Any]) -> Any:
         raise DataError(f"{path} holds another search, with other seeds or another space: move it away.")
     study.set_user_attr("content", content)
     return study
-
-
-def without_test_labels(data: Data) -> Data:
-    """The graph with every label erased that is not for training or validation."""
-    split_of(data)
-    erased = data.clone()
-    erased.y = torch.where(data.train_mask | data.val_mask, data.y, UNKNOWN)
-    del erased.test_mask
-    return erased
 
 
 def without_test_pairs(split: LinkSplit) -> LinkSplit:

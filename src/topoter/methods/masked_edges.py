@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from sklearn.metrics import roc_auc_score
 from torch import Tensor
 from torch.nn import functional
 
@@ -21,6 +20,7 @@ from topoter.methods.convolutions import Convolutions, glorot
 from topoter.methods.link_encoder import Dropout, NoisyFeatures
 from topoter.methods.pretrained import PretextModule, Pretrained
 from topoter.methods.walks import random_walks
+from topoter.pretext.hidden_edges import area_under_curve
 from topoter.pretext.objectives import Loss
 from topoter.pretext.pair_decoders import products
 from topoter.structure.adjacency import Adjacency
@@ -156,7 +156,7 @@ class MaskedEdges(PretextModule):
         """How well held-out edges are told from pairs that are none, in percent."""
         self.eval()
         x, seen, pairs, connected = self.validation
-        return 100 * float(roc_auc_score(connected.numpy(), self.logits(self.encoder(x, seen), pairs).numpy()))
+        return area_under_curve(self.logits(self.encoder(x, seen), pairs), connected)
 
     def encode(self, x: Features, adjacency: Adjacency) -> Tensor:
         """The outputs of all layers side by side, of length one."""

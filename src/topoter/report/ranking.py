@@ -52,6 +52,8 @@ def ranking_of(found: Found, name_of: Callable[[Group], str]) -> Ranking | None:
     chosen = found.experiment
     if chosen.varied or chosen.recipes:
         return None
+    from scipy.stats import rankdata
+
     metric = chosen.metrics[0]
     scores: dict[str, dict[str, float]] = {}
     for group in found.groups:
@@ -63,13 +65,8 @@ def ranking_of(found: Found, name_of: Callable[[Group], str]) -> Ranking | None:
     systems = [name for name, by_dataset in scores.items() if by_dataset.keys() == set(datasets)]
     if len(systems) < FEWEST_SYSTEMS or len(datasets) < FEWEST_DATASETS:
         return None
-    ranks = [_ranks([scores[name][dataset] for name in systems]) for dataset in datasets]
+    ranks = [rankdata([-scores[name][dataset] for name in systems]) for dataset in datasets]
     return Ranking(chosen.name, datasets, systems, np.array(ranks), [name for name in scores if name not in systems])
-
-
-def _ranks(scores: Sequence[float]) -> list[float]:
-    """1 for the highest; the mean of their places for equal ones."""
-    return [1 + sum(b > a for b in scores) + (sum(b == a for b in scores) - 1) / 2 for a in scores]
 
 
 def critical_difference(systems: int, datasets: int) -> float:
