@@ -5,7 +5,8 @@ all = "Said of the whole table."
 cora = "Said of one dataset."
 
 [node-classification.pubmed]
-best = "Said of one recipe on one dataset."
+best = "Said of one recipe of TopoTER on one dataset."
+gae = "Said of another system on it."
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _Texts = dict[str, str | dict[str, str | dict[str, str]]]  # by experiment, data
 
 @dataclass(frozen=True)
 class Remarks:
-    """Texts by experiment, then by dataset ("all": the whole table), then by recipe ("": every one)."""
+    """Texts by experiment, then by dataset ("all": the whole table), then by recipe or system ("": all of them)."""
 
     texts: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
 
