@@ -10,7 +10,8 @@ import pandas
 import torch
 
 from topoter import PoorEmbeddingWarning, TopoTER
-from topoter.quality import directions
+from topoter.quality import directions, little_learned
+from topoter.training import EpochRecord
 
 GRAPH = nx.empty_graph(100)
 GRAPH.add_edges_from(nx.planted_partition_graph(4, 25, 0.3, 0.02, seed=0).edges)  # without its node attributes
@@ -37,6 +38,15 @@ def test_none_where_all_is_well() -> None:
 def test_no_features_and_constant_features() -> None:
     assert "The nodes have no features: degrees alone" in said(None)
     assert "All nodes have the same features once rows are scaled (feature_scaling 'unit')" in said(INCOME[:, None])
+
+
+def test_the_default_warns_as_well() -> None:
+    default = {"encoder": None, "out_channels": None, "epochs": None}
+    assert said(GOOD, **default) == ""
+    assert "The nodes have no features: the embedding holds their places" in said(None, **default)
+    assert "All nodes have the same features" in said(np.ones((100, 2)), **default)
+    (text,) = little_learned([EpochRecord(1, 0.2, {"hidden_edge_auc": 50.4})])
+    assert "AUC of 50.4 %, and guessing has 50: the features tell hardly anything" in text
 
 
 def test_a_column_that_drowns_the_others() -> None:

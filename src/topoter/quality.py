@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from topoter.training import EpochRecord
 
 LEAST_LEARNED = 0.01  # of the prior's entropy
+LEAST_AUC = 52.0  # of hidden edges, in percent
 LEAST_DEVIATION = 0.01  # of the widest direction: a narrower one hardly counts
 LEAST_DIRECTIONS = 0.2  # of those there could be
 SAMPLE = 5_000  # nodes whose features are compared
@@ -27,7 +28,7 @@ LARGEST = 200_000  # nodes; beyond, embedding them only to look at them would co
 
 def warn_if_poor(model: Any, data: Any, history: Sequence[EpochRecord]) -> None:
     """Warn of what a look at a fitted model can tell. An untrained one was asked for as it is."""
-    if not history:
+    if not model.effective_params()["epochs"]:
         return
     said = little_learned(history)
     if not isinstance(data, list) and data.num_nodes <= LARGEST:
@@ -37,7 +38,15 @@ def warn_if_poor(model: Any, data: Any, history: Sequence[EpochRecord]) -> None:
 
 
 def little_learned(history: Sequence[EpochRecord]) -> list[str]:
-    """Whether the loss that was kept is hardly below what guessing costs."""
+    """Whether the loss that was kept is hardly below what guessing costs, or hidden edges hardly found."""
+    if not history:
+        return []
+    found = [record.metrics.get("hidden_edge_auc") or 0.0 for record in history]
+    if 0 < max(found) < LEAST_AUC:
+        return [
+            f"Hidden edges are found with an AUC of {max(found):.1f} %, and guessing has 50: the features tell hardly "
+            "anything of who is connected with whom. Look at your features, or give more of them."
+        ]
     kept = min(history, key=lambda record: record.loss)
     prior = kept.metrics.get("prior_entropy")
     loss = kept.metrics.get("types-from-change_loss") or kept.loss  # its term of a sum

@@ -56,7 +56,7 @@ def test_links_are_ranked_with_the_users_ids(files):
 def test_links_that_cannot_be_ranked_say_why(files):
     (files / "small.csv").write_text("source,target\na,b\nb,c\n")
     assert "2 edges: too few" in fails(1, "links", "m.topoter", "small.csv", "-q", cwd=files)
-    assert "at least 1. Got 0" in fails(2, "links", "m.topoter", "edges.csv", "--top", 0, "-q", cwd=files)
+    assert "greater than or equal to 1" in fails(2, "links", "m.topoter", "edges.csv", "--top", 0, "-q", cwd=files)
     assert ".csv. Got x.txt" in fails(2, "links", "m.topoter", "edges.csv", "-o", "x.txt", "-q", cwd=files)
     assert "fitted on the features" in fails(1, "links", "m.topoter", "edges.csv", "-q", cwd=files)
     assert not (files / "links.csv.tmp").exists()

@@ -12,7 +12,10 @@ import pytest
 from own_files import write_graph
 from sub_processes import DEAF, command, fails, stopped_fit, topoter, weights
 
+from topoter.cli import app
 from topoter.datasets import block_model
+from topoter.encoders import Hops
+from topoter.training import Interrupted
 
 Fit = Callable[..., list[str]]  # from the model's path and more options to a command
 
@@ -76,6 +79,32 @@ def test_resume_is_bit_identical_to_an_uninterrupted_run(fit, uninterrupted, tmp
     assert found.keys() == uninterrupted.keys()
     for name in found:
         np.testing.assert_array_equal(found[name], uninterrupted[name])
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("adapt", r"^Interrupted\. Nothing was trained yet: run the same command again\.$"),
+        ("finish", r"^Interrupted\. Nothing is lost: run the same command with --resume to go on"),
+    ],
+    ids=["before the first epoch", "after the last one"],
+)
+def test_ctrl_c_before_and_after_the_epochs(tmp_path, monkeypatch, where, said):
+    write_graph(tmp_path, block_model(num_nodes=120, num_blocks=3, mean_degree=6.0, num_features=6, seed=0))
+
+    def stop(*parts: object) -> None:
+        raise KeyboardInterrupt
+
+    out = tmp_path / "m.topoter"
+    fit = ["fit", str(tmp_path / "edges.csv"), "--features", str(tmp_path / "features.csv"), "-q", "-o", str(out)]
+    with monkeypatch.context() as patched:
+        patched.setattr(Hops, where, stop)
+        with pytest.raises(Interrupted, match=said):
+            app(fit, standalone_mode=False)
+    assert not out.exists()
+    assert out.with_name("m.topoter.resume").exists() == (where == "finish")
+    app([*fit, "--resume"], standalone_mode=False)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("m.")] == ["m.topoter"]
 
 
 def test_resume_needs_the_same_graph_and_options(tmp_path):

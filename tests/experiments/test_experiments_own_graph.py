@@ -119,7 +119,7 @@ def test_labels_as_they_come() -> None:
 @pytest.mark.parametrize(
     ("ours", "plain", "words"),
     [
-        ([80, 81, 82], [70, 71, 72.5], r"Training adds 9\.8 ± 0\.3 points over raw features \(paired t-test over 3"),
+        ([80, 81, 82], [70, 71, 72.5], r"TopoTER adds 9\.8 ± 0\.3 points over raw features \(paired t-test over 3"),
         ([80, 81, 82], [80.2, 80.9, 82.1], r"raw features will do as well \(-0\.1 points for TopoTER"),
         ([70, 71, 72], [80, 81, 82.5], r"TopoTER is 10\.2 ± 0\.3 points below raw features"),
         (
@@ -134,6 +134,22 @@ def test_the_verdict_in_words(ours: list[float], plain: list[float], words: str)
     rows = [OwnRow("raw", {"accuracy": plain}), OwnRow("topoter", {"accuracy": ours})]
     (said, *_) = verdict(rows)
     assert re.search(words, said), said
+
+
+def test_what_training_adds_is_told_beside_the_same_encoder_untrained() -> None:
+    named = {"propagated": [70, 71, 72.5], "random-init": [80.2, 80.9, 82.1], "topoter": [80, 81, 82]}
+    first, second = verdict([OwnRow(name, {"accuracy": values}) for name, values in named.items()])
+    assert first.startswith("TopoTER adds 9.8 ± 0.3 points over propagated features")
+    assert second.startswith(
+        "Its training makes no difference that 3 splits can tell (-0.1 ± 0.2 points beside the same"
+    )
+
+
+def test_parameters_reach_the_default_recipe_and_its_untrained_twin() -> None:
+    rows = evaluate(own(), ["random-init", "topoter"], 1, parameters={"epochs": 0, "out_channels": 16})
+    assert rows[-1].values == rows[-2].values
+    wide = evaluate(own(), ["random-init"], 1, parameters={"encoder": "sgc", "out_channels": 1, "epochs": 9})
+    assert wide[-1].values != rows[-2].values
 
 
 def test_equal_differences_are_certain_or_none() -> None:

@@ -47,7 +47,7 @@ def test_numbers_booleans_and_categories(tmp_path, edges):
     assert data.edge_index.tolist() == [[1, 2], [2, 0]]
     said = " ".join(notes)
     assert "node ids taken from the first column, 'id'" in said
-    assert "columns 1 of numbers, 1 of 0 and 1, 1 of categories become 4 features" in said
+    assert "its columns (1 of numbers, 1 of 0 and 1, 1 of categories) become 4 features" in said
     assert "1 nodes have no edges." in said
     check_graph(data)
 

@@ -11,7 +11,7 @@ import scipy.sparse
 import torch
 from torch_geometric.data import Data
 
-from topoter import DataError, TopoTER, UsageError
+from topoter import DataError, PoorEmbeddingWarning, TopoTER, UsageError
 from topoter.graphs import TableOptions, as_data
 
 NAMES = [f"u{i}" for i in (7, 3, 5, 1, 4, 9, 2, 6)]
@@ -58,6 +58,30 @@ def test_no_row_goes_to_a_node_by_its_position() -> None:
     twice = NODES.rename(index={"u3": "u7"})
     with pytest.raises(DataError, match=r"x: node id 'u7' stands in its index more than once"):
         as_data(FRAME, twice)
+
+
+def test_a_column_that_holds_the_ids_is_found_whatever_its_name() -> None:
+    expected = as_data(FRAME, NODES)
+    for frame in (
+        NODES.rename_axis("user").reset_index(),
+        NODES.rename_axis("user").reset_index()[["age", "user", "team"]],
+    ):
+        for x in (frame, polars.from_pandas(frame)):
+            data = as_data(FRAME, x)
+            assert data.node_ids == NAMES
+            assert torch.equal(data.x.to_dense(), expected.x.to_dense())
+    with pytest.raises(
+        DataError, match=r"is not in x \(ids by its row numbers\)\. Give the table the graph's ids as its"
+    ):
+        as_data(FRAME, NODES.reset_index(drop=True))
+    with pytest.raises(DataError, match=r"column 'bio' holds text .*In Python: x\.drop\(columns=\.\.\.\)"):
+        as_data(FRAME, pandas.concat([NODES] * 9).assign(bio=[f"word {i}" for i in range(72)]))
+
+
+def test_an_unknown_category_is_a_warning_in_python() -> None:
+    model = small().fit(FRAME, x=NODES)
+    with pytest.warns(PoorEmbeddingWarning, match=r"2 rows have categories that were not there at fit \('c'\): zeros"):
+        model.transform(FRAME, x=NODES.assign(team=["c", "c", *"ababab"]))
 
 
 def test_gapped_numbers_and_columns_of_ids() -> None:

@@ -52,6 +52,14 @@ def test_bad_rows_are_named_or_dropped_and_counted(tmp_path):
         read_node_table(path)
 
 
+def test_ids_in_the_last_column_are_hinted_at(tmp_path):
+    for age in ("", "31"):  # a gap, and a number that stands there twice
+        rows = "".join(f"{31 + row},u{row}\n" for row in range(30))
+        (tmp_path / "l.csv").write_text(f"age,user\n{rows}{age},u99\n")
+        with pytest.raises(DataError, match=r"if the ids are those in column 'user', give --id-column user"):
+            read_node_table(tmp_path / "l.csv")
+
+
 def test_ids_that_never_meet_are_an_error(tmp_path):
     (tmp_path / "l.csv").write_text("id,kind\nx1,x\n")
     with pytest.raises(DataError, match="none of its ids is among the embeddings' \\('x1' here, 'a' there\\)"):

@@ -11,6 +11,7 @@ from torch import nn
 
 from topoter import TopoTER
 from topoter.datasets import block_model
+from topoter.encoders import Hops
 from topoter.errors import DataError, TopoterError, UsageError
 from topoter.training import (
     Callback,
@@ -190,12 +191,33 @@ def test_the_state_is_saved_now_and_then(tmp_path, monkeypatch):
     saved: list[int] = []
     monkeypatch.setattr(Checkpoint, "save", lambda self, state: saved.append(len(state.history)))
     run(Checkpoint(tmp_path / "s", 0.0), epochs=4)
-    assert saved == [1, 2, 3, 4]
+    assert saved == [0, 1, 2, 3, 4, 4]
+    saved.clear()
     run(Checkpoint(tmp_path / "s", 1e6), epochs=4)
-    assert saved == [1, 2, 3, 4]
+    assert saved == [0, 4]
+    saved.clear()
     with pytest.raises(Interrupted):
         run(Checkpoint(tmp_path / "s", 1e6), OnEpoch(stop_after(2)), epochs=4)
-    assert saved == [1, 2, 3, 4, 2]
+    assert saved == [0, 2]
+
+
+def test_a_fit_that_is_stopped_after_its_last_epoch_goes_on_there(tmp_path, monkeypatch):
+    """The default encoder joins its parts then, which takes a while."""
+    path = tmp_path / "s"
+    whole = TopoTER(epochs=4).fit(GRAPH)
+
+    def stop(self, *batch) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Hops, "finish", stop)
+        with pytest.raises(KeyboardInterrupt):
+            TopoTER(epochs=4).fit(GRAPH, callbacks=Checkpoint(path, 1e6))
+    seen: list[int] = []
+    resumed = TopoTER(epochs=4).fit(GRAPH, callbacks=[Checkpoint(path, resume=True), lambda r: seen.append(r.epoch)])
+    assert seen == []
+    assert len(resumed.history_) == len(whole.history_) > 0
+    assert (resumed.transform(GRAPH) == whole.transform(GRAPH)).all()
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["checkpoint first", "checkpoint last"])

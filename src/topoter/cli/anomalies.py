@@ -7,18 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from topoter.cli.output import DataRoot, Device, Json, Quiet, Seed, TrustEncoder, note, out, print_json, show_log
-from topoter.cli.reading import Reading, load_graph, reads_files
-from topoter.errors import UsageError
+from topoter.cli.output import Seed, out, print_json, show_log
+from topoter.cli.reading import ModelOptions, takes_options
 
 SHOWN = 10
 
 
-@reads_files
+@takes_options
 def run(
-    model: Annotated[Path, typer.Argument(help="A model that `topoter fit` wrote.")],
-    graph: Annotated[str, typer.Argument(help="A dataset name or a file, also one the model has not seen.")],
     *,
+    options: ModelOptions,
     out_path: Annotated[
         Path, typer.Option("--out", "-o", help="All nodes, the oddest first: .csv, .tsv or .parquet.")
     ] = Path("odd-nodes.csv"),
@@ -26,27 +24,17 @@ def run(
         Path, typer.Option("--pairs", help="Pairs that look wrong: edges likely false, edges likely missing.")
     ] = Path("odd-pairs.csv"),
     top: Annotated[int, typer.Option(min=1, help="How many pairs of each kind.")] = 100,
-    reading: Reading,
     seed: Seed = 0,
-    trust_encoder: TrustEncoder = False,
-    device: Device = "cpu",
-    data_root: DataRoot = None,
-    quiet: Quiet = False,
-    json: Json = False,
 ) -> None:
     """Find nodes whose neighbourhood does not fit them, edges that look false, and edges that look missing."""
-    from topoter.estimator import TopoTER
     from topoter.graphs.node_tables import check_table_destination, write_node_table
     from topoter.report.tables import Table
     from topoter.tasks.anomalies import find_anomalies
 
-    show_log(quiet)
+    show_log(options.quiet)
     for path in (out_path, pairs_path):
         check_table_destination(path)
-    fitted = TopoTER.load(model, device, trust_encoder=trust_encoder)
-    if fitted.level == "graph":
-        raise UsageError(f"{model} was fitted on a set of graphs: fit a model on one graph first.")
-    data = load_graph(graph, data_root, quiet, reading=reading, preparation=fitted.preparation_)
+    fitted, data = options.load_both()
     found = find_anomalies(fitted, data, top, seed)
     ids: Any = data.get("node_ids")
     names = list(range(data.num_nodes)) if ids is None else list(ids)
@@ -72,16 +60,16 @@ def run(
         "probability": [round(value, 4) for value in probability],
     }
     write_node_table(pairs_path, content)
-    if json:
+    if options.json:
         shown = {name: values[:top] for name, values in columns.items()}
         about = {"nodes": str(out_path), "pairs": str(pairs_path), "auc": found.missing.auc}
         print_json({**about, "oddest": shown, "odd_pairs": content})
         return
-    note(
+    explained = (
         "A node's error is the mean cross entropy of its edges, each judged while it is deleted from the graph; usual: "
-        f"{found.node_error.median():.2f}. A pair's probability is that of being an edge, were every other pair one.",
-        quiet,
+        f"{found.node_error.median():.2f}. A pair's probability is that of being an edge, were every other pair one."
     )
+    options.say(explained)
     rows = [[str(columns["id"][place]), error[node], degree[node]] for place, node in enumerate(nodes[:SHOWN])]
     out.print(Table(["oddest nodes", "error", "neighbours"], rows).rich())
     for path in (out_path, pairs_path):

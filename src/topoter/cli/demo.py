@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from topoter.cli.output import Quiet, make_folder, note, out, show_log, training_progress
-from topoter.cli.reading import load_graph, load_graph_set
+from topoter.cli.reading import GraphOptions, load_graph, load_graph_set
 from topoter.errors import unknown_name
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def run(
     make_folder(out_dir)
     start = time.perf_counter()
     demo = DEMOS[task]
-    data = load_graph("embedded-cora", None, quiet) if task == "node" else load_graph_set("mutag", None, quiet)
+    options = GraphOptions(quiet=quiet)
+    data = load_graph("embedded-cora", options) if task == "node" else load_graph_set("mutag", options)
     rows: list[dict[str, Any]] = []
     kept: TopoTER | None = None
     for method in demo.methods:
@@ -106,7 +107,7 @@ def _trained(task: str, parameters: dict[str, Any], seed: int, seeds: int, data:
     from topoter.estimator import TopoTER
 
     model = TopoTER(level=task, **parameters, random_state=seed)
-    with training_progress(f"TopoTER, seed {seed + 1} of {seeds}", parameters["epochs"], quiet) as show:
+    with training_progress(f"TopoTER, seed {seed + 1} of {seeds}", quiet) as show:
         return model.fit(data, callbacks=[show])
 
 

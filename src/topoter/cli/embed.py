@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from topoter.cli.output import (
-    DataRoot,
-    Device,
-    Json,
-    Memory,
-    Quiet,
-    TrustEncoder,
-    note,
-    out,
-    print_json,
-    share_bar,
-    show_log,
-)
-from topoter.cli.reading import Reading, in_memory, is_graph_set, load_graph, load_graph_set, reads_files
+from topoter.cli.output import Memory, out, print_json, share_bar, show_log
+from topoter.cli.reading import ModelOptions, in_memory, is_graph_set, load_graph, load_graph_set, takes_options
 from topoter.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,95 +17,87 @@ if TYPE_CHECKING:
     from topoter.graphs import GraphDirectory
 
 
-@reads_files
+@takes_options
 def run(
-    model: Annotated[Path, typer.Argument(help="A model that `topoter fit` wrote.")],
-    graph: Annotated[str, typer.Argument(help="A dataset name or a file, also one the model has not seen.")],
     *,
+    options: ModelOptions,
     out_path: Annotated[
         Path, typer.Option("--out", "-o", help="Where the embeddings go: .parquet, .csv, .npy, .pt or .tsv.")
     ] = Path("embeddings.parquet"),
-    reading: Reading,
     within: Annotated[
         Path | None, typer.Option(help="GRAPH holds new nodes of this imported graph: embed only those.")
     ] = None,
     memory: Memory = None,
     layout: Annotated[str, typer.Option(help="In parquet: one `list` column, or `columns` z0, z1, ...")] = "list",
-    trust_encoder: TrustEncoder = False,
-    device: Device = "cpu",
-    data_root: DataRoot = None,
-    quiet: Quiet = False,
-    json: Json = False,
 ) -> None:
     """Embed a graph's nodes, or the graphs of a set, with a saved model."""
     from topoter.cli.sizing import opened
-    from topoter.estimator import TopoTER
     from topoter.graphs import write_embeddings
     from topoter.graphs.writers import check_destination
     from topoter.training.distributed import process_group
 
-    with process_group(device) as group:
-        quiet = quiet or not group.writes
-        show_log(quiet)
+    with process_group(options.device) as group:
+        options = replace(options, quiet=options.quiet or not group.writes)
+        graph = options.graph
+        show_log(options.quiet)
         if not out_path.is_dir():  # a folder of parts is replaced by another
             check_destination(out_path, layout)
-        fitted = TopoTER.load(model, device, trust_encoder=trust_encoder)
-        many = is_graph_set(graph, data_root)
+        fitted = options.load_model()
+        many = is_graph_set(graph, options.data_root)
         if within is not None:
             check_destination(out_path, layout)
-            _new_nodes(fitted, Path(graph), within, out_path, layout, reading, quiet, json)
+            _new_nodes(fitted, within, out_path, layout, options)
             return
         directory = None if many or fitted.level == "graph" else opened(graph)
         if many != (fitted.level == "graph"):
             kinds = ("a set of graphs", "one graph") if many else ("one graph", "a set of graphs")
             raise UsageError(
-                f"{graph} is {kinds[0]}, but {model} was fitted on {kinds[1]}: fit a model on {kinds[0]} first."
+                f"{graph} is {kinds[0]}, but {options.model} was fitted on {kinds[1]}: fit a model on {kinds[0]} first."
             )
         if group.size > 1 and directory is None:
             raise UsageError("Several processes share the blocks of an imported graph: give one (topoter import).")
         if directory is not None:
-            reading.refuse(f"{graph} is imported already: these go with `topoter import`.")
-        if directory is not None and (_is_too_large(fitted, directory, memory, quiet) or group.size > 1):
-            shape = _in_blocks(fitted, directory, out_path, memory, layout, quiet)
+            options.refuse(f"{graph} is imported already: these go with `topoter import`.")
+        if directory is not None and (_is_too_large(fitted, directory, memory, options) or group.size > 1):
+            shape = _in_blocks(fitted, directory, out_path, memory, layout, options.quiet)
             if group.writes:
-                _tell(out_path, "nodes", shape, quiet, json)
+                _tell(out_path, "nodes", shape, options)
             return
         check_destination(out_path, layout)
         if many:
             rows, ids = "graphs", None  # numbered from 0, in the order of the files
-            z = fitted.transform(load_graph_set(graph, data_root, quiet, reading=reading))
+            z = fitted.transform(load_graph_set(graph, options))
         else:
             if directory is None:
-                data = load_graph(graph, data_root, quiet, reading=reading, preparation=fitted.preparation_)
+                data = load_graph(graph, options, preparation=fitted.preparation_)
             else:
                 data = in_memory(directory, quiet=True)  # it was told already
             rows, ids = "nodes", data.get("node_ids")
             z = fitted.transform(data)
         write_embeddings(out_path, z, ids, layout=layout)
-        _tell(out_path, rows, z.shape, quiet, json)
+        _tell(out_path, rows, z.shape, options)
 
 
-def _new_nodes(
-    model: TopoTER, edges: Path, within: Path, out_path: Path, layout: str, reading: Reading, quiet: bool, json: bool
-) -> None:
+def _new_nodes(model: TopoTER, within: Path, out_path: Path, layout: str, options: ModelOptions) -> None:
     from topoter.graphs import GraphDirectory, write_embeddings
     from topoter.graphs.new_nodes import read_new_nodes
     from topoter.new_node_embedding import embed_new_nodes
 
     if model.level == "graph":
         raise UsageError("--within goes with a model that was fitted on one graph.")
-    options = reading.given()
+    given = options.given()
     directory = GraphDirectory.open(within, verify=False)  # what is read of it is little: no checksum of the whole
-    new = read_new_nodes(edges, directory, options.pop("features", None), options.pop("id_column", None), **options)
-    for text in new.notes:
-        note(text, quiet)
+    new = read_new_nodes(
+        Path(options.graph), directory, given.pop("features", None), given.pop("id_column", None), **given
+    )
     z, read = embed_new_nodes(model, directory, new)
-    note(f"{len(z):,} new nodes; {read:,} of the {directory.num_nodes:,} nodes of {within} were needed.", quiet)
+    needed = f"{len(z):,} new nodes; {read:,} of the {directory.num_nodes:,} nodes of {within} were needed."
+    options.say(*new.notes, needed)
     write_embeddings(out_path, z, new.ids, layout=layout)
-    _tell(out_path, "nodes", z.shape, quiet, json)
+    _tell(out_path, "nodes", z.shape, options)
 
 
-def _is_too_large(model: TopoTER, directory: GraphDirectory, memory: str | None, quiet: bool) -> bool:
+def _is_too_large(model: TopoTER, directory: GraphDirectory, memory: str | None, options: ModelOptions) -> bool:
     """Whether embedding all at once takes more memory than it may."""
     from topoter.estimate import embed_memory, size_of
     from topoter.memory import free_memory, parse_memory, show_memory
@@ -124,7 +105,7 @@ def _is_too_large(model: TopoTER, directory: GraphDirectory, memory: str | None,
     need = embed_memory(size_of(directory, model))
     limit = free_memory() if memory is None else parse_memory(memory)
     how = "block by block" if need > limit else "all at once"
-    note(f"{directory.describe()} Embedded {how}: all at once takes about {show_memory(need)}.", quiet)
+    options.say(f"{directory.describe()} Embedded {how}: all at once takes about {show_memory(need)}.")
     return need > limit
 
 
@@ -140,9 +121,9 @@ def _in_blocks(
         return embed_in_blocks(model, directory, out_path, max(whole - int(PROCESS), whole // 4), layout, show)
 
 
-def _tell(path: Path, rows: str, shape: tuple[int, ...], quiet: bool, json: bool) -> None:
-    if json:
+def _tell(path: Path, rows: str, shape: tuple[int, ...], options: ModelOptions) -> None:
+    if options.json:
         print_json({"embeddings": str(path), rows: shape[0], "channels": shape[1]})
         return
-    note(f"{shape[0]:,} {rows}, {shape[1]} channels", quiet)
+    options.say(f"{shape[0]:,} {rows}, {shape[1]} channels")
     out.print(str(path), soft_wrap=True)

@@ -6,22 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
-from topoter.cli.output import DataRoot, Json, Memory, Quiet, out, print_json, show_log
-from topoter.cli.reading import Reading, load_graph, reads_files
+from topoter.cli.output import Memory, out, print_json, show_log
+from topoter.cli.reading import GraphOptions, load_graph, takes_options
 
 
-@reads_files
+@takes_options
 def run(
     graph: Annotated[str, typer.Argument(help="A dataset name, a file, or an imported graph (which is not read).")],
     *,
-    reading: Reading,
+    options: GraphOptions,
     channels: Annotated[int | None, typer.Option(help="Width of the embedding (F).")] = None,
     encoder: Annotated[str | None, typer.Option(help="sgc, gcn or gin.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs at most.")] = None,
     memory: Memory = None,
-    data_root: DataRoot = None,
-    quiet: Quiet = False,
-    json: Json = False,
 ) -> None:
     """Estimate the memory and the time that fit and embed will need."""
     from topoter.cli.fit import parameters_of
@@ -31,11 +28,11 @@ def run(
     from topoter.estimator import TopoTER
     from topoter.memory import free_memory, parse_memory, show_memory
 
-    show_log(quiet)
+    show_log(options.quiet)
     given = {"out_channels": channels, "encoder": encoder, "epochs": epochs}
     model = TopoTER(**parameters_of("node-classification", graph, None, **given))
     model.check_parameters()
-    content: Any = opened(graph) or load_graph(graph, data_root, quiet, reading=reading)
+    content: Any = opened(graph) or load_graph(graph, options)
     size = size_of(content, model)
     limit = free_memory() if memory is None else parse_memory(memory)
     need, embedding = fit_memory(size), embed_memory(size)
@@ -61,7 +58,7 @@ def run(
         "epochs": most_epochs,
         "embed_seconds": embed_seconds,
     }
-    if json:
+    if options.json:
         print_json(found)
         return
     fits = "fits" if found["fit_fits"] else "does not fit"

@@ -9,27 +9,16 @@ from typing import Annotated
 
 import typer
 
-from topoter.cli.output import (
-    DataRoot,
-    Json,
-    MaxHours,
-    MaxMemory,
-    Quiet,
-    Recipe,
-    make_folder,
-    out,
-    print_json,
-    show_log,
-)
+from topoter.cli.output import MaxHours, MaxMemory, Recipe, make_folder, out, print_json, show_log
 from topoter.cli.own_labels import LabelColumn, LabelsFile, evaluate_own, own_parameters
-from topoter.cli.reading import Reading, reads_files
+from topoter.cli.reading import GraphOptions, takes_options
 from topoter.errors import UsageError, unknown_name
 
 SEEDS = 3
 OWN_SEEDS = 5  # two more, for the paired test
 
 
-@reads_files
+@takes_options
 def run(
     task: Annotated[str, typer.Argument(help="What to evaluate: node, graph, link or temporal.")],
     *,
@@ -49,7 +38,7 @@ def run(
             help="topoter, a method of the task's table, or your own as my_module:MyMethod; with --graph several."
         ),
     ] = None,
-    reading: Reading,
+    options: GraphOptions,
     recipe: Recipe = None,
     protocol: Annotated[
         str | None,
@@ -63,9 +52,6 @@ def run(
     max_hours: MaxHours = None,
     max_memory: MaxMemory = None,
     out_dir: Annotated[Path | None, typer.Option("--out", help="Keep the runs in this folder, and reuse them.")] = None,
-    data_root: DataRoot = None,
-    quiet: Quiet = False,
-    json: Json = False,
 ) -> None:
     """Evaluate a method on a dataset, or all usual ones on your own graph: mean and deviation over seeds."""
     from topoter.cli.run_bars import interruptible, run_bars
@@ -76,7 +62,7 @@ def run(
     from topoter.experiments.store import Store
     from topoter.report.experiments import groups_of, published_text, rows_of
 
-    show_log(quiet)
+    show_log(options.quiet)
     if task not in TASKS:
         raise unknown_name("task", task, TASKS)
     if seeds is not None and seeds < 1:
@@ -93,14 +79,11 @@ def run(
             method or [],
             seeds or OWN_SEEDS,
             own_parameters(recipe, epochs),
-            reading,
-            page=page,
-            data_root=data_root,
-            quiet=quiet,
-            json=json,
+            options,
+            page,
         )
         return
-    reading.refuse("this goes with a --graph of your own.")
+    options.refuse("this goes with a --graph of your own.")
     if labels is not None or embeddings or page is not None:
         raise UsageError("--labels, --embeddings and --page go with a --graph of your own.")
     if method and len(method) > 1:
@@ -112,23 +95,23 @@ def run(
     if protocol not in chosen.protocols:
         raise unknown_name("protocol", protocol, chosen.protocols)
     runs = chosen.runs(Row(name, recipe, protocol), dataset, seeds)
-    if epochs is not None and "epochs" in runs[0].parameters:
+    if epochs is not None and (name == "topoter" or "epochs" in runs[0].parameters):
         runs = [replace(one, variation={**one.variation, "epochs": epochs}) for one in runs]
     runs = limited(runs, max_hours, max_memory)
     if out_dir is not None:
         make_folder(out_dir)
     start, store, found = time.perf_counter(), Store.read(out_dir), []
-    with interruptible(), run_bars(runs, store.records, quiet) as watcher:
+    with interruptible(), run_bars(runs, store.records, options.quiet) as watcher:
         for one in runs:
             record = store.done(one)
             if record is None:
-                made = make(one, data_root, watcher.progress_of(one))
+                made = make(one, options.data_root, watcher.progress_of(one))
                 store.add(made.record, made.losses, made.left)
                 record = made.record
             found.append(record)
             watcher.finished(one, record.seconds)
     seconds = time.perf_counter() - start
-    if json:
+    if options.json:
         measured = {"seconds": seconds, "peak_mb": max(record.peak_mb for record in found)}
         print_json({"task": task, **rows_of(chosen, found)[0], **measured})
         return

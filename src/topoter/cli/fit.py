@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from topoter.cli.output import (
-    DataRoot,
-    Device,
-    Json,
-    Quiet,
-    Recipe,
-    Seed,
-    describe,
-    note,
-    out,
-    print_json,
-    show_log,
-    training_progress,
-)
-from topoter.cli.reading import Reading, is_graph_set, load_graph, load_graph_set, load_over_time, reads_files
+from topoter.cli.output import Device, Recipe, Seed, describe, out, print_json, show_log, training_progress
+from topoter.cli.reading import GraphOptions, is_graph_set, load_graph, load_graph_set, load_over_time, takes_options
 from topoter.errors import UsageError
 
 if TYPE_CHECKING:
     from topoter.estimator import TopoTER
 
 
-@reads_files
+@takes_options
 def run(
     graph: Annotated[
         str | None,
@@ -44,7 +32,7 @@ def run(
         str | None,
         typer.Option(help="In place of GRAPH, one over time: an edge list with a time column, a folder, a dataset."),
     ] = None,
-    reading: Reading,
+    options: GraphOptions,
     recipe: Recipe = None,
     objective: Annotated[
         str | None, typer.Option(help="What is learned: paper, full (all terms), or the name of one term.")
@@ -77,9 +65,6 @@ def run(
     save_seconds: Annotated[float, typer.Option(help="Keep the state for --resume this often.")] = 5.0,
     seed: Seed = 0,
     device: Device = "cpu",
-    data_root: DataRoot = None,
-    quiet: Quiet = False,
-    json: Json = False,
 ) -> None:
     """Pre-train on a graph, on a set of graphs, or on what happened to a graph over time, and save the model."""
     from topoter.estimator import TopoTER
@@ -90,17 +75,17 @@ def run(
     if (graph is None) == (snapshots is None):
         raise UsageError("Give one graph to fit on: a GRAPH, or --snapshots with one over time.")
     if dry_run:
-        _show_columns(graph, data_root, quiet, reading, json)
+        _show_columns(graph, options)
         return
     with ExitStack() as stack:
         group = stack.enter_context(process_group(device))
-        quiet = quiet or not group.writes
-        show_log(quiet)
+        options = replace(options, quiet=options.quiet or not group.writes)
+        show_log(options.quiet)
         temporary: Path | None = None
         if group.writes:  # find out now, not after training, that it cannot be written
             temporary = stack.enter_context(atomic_write(out_path))
             temporary.unlink()
-        many = graph is not None and is_graph_set(graph, data_root)
+        many = graph is not None and is_graph_set(graph, options.data_root)
         if (many or graph is None) and (batch_nodes, parts, memory) != (None, None, None):
             raise UsageError("--batch-nodes, --parts and --memory go with one graph.")
         if not many and (pooling is not None or batch_size is not None):
@@ -127,45 +112,45 @@ def run(
         model.check_parameters()
         kept = out_path.with_name(f"{out_path.name}.resume")
         if resume and not kept.is_file():
-            note(f"There is nothing to resume: {kept} does not exist. Starting anew.", quiet)
+            options.say(f"There is nothing to resume: {kept} does not exist. Starting anew.")
         saved = Checkpoint(kept, save_seconds, (resume or restarted()) and kept.is_file())
         data: Any
         if graph is None:
-            data, times = load_over_time(snapshots or "", data_root, quiet, reading)
+            data, times = load_over_time(snapshots or "", options)
             fit = partial(model.fit_snapshots, times, x=data.x)
         else:
             if many:
-                data = load_graph_set(graph, data_root, quiet, reading)
+                data = load_graph_set(graph, options)
             else:
-                data = _one_graph(model, graph, data_root, quiet, seed, reading, memory)
+                data = _one_graph(model, graph, seed, options, memory)
             fit = partial(model.fit, data)
         try:
-            with training_progress("pre-training", model.effective_params()["epochs"], quiet) as show:
-                fit(callbacks=[saved, StopOnSignal(), show])
-        except Interrupted as error:
-            hint = f"Nothing is lost: run the same command with --resume to go on ({saved.path})."
-            raise Interrupted(f"{error} {hint}") from None
-        if temporary is None:
-            return
-        model.save(temporary)
+            with training_progress("pre-training", options.quiet) as show:
+                fit(callbacks=[StopOnSignal(), saved, show])
+            if temporary is None:
+                return
+            model.save(temporary)
+        except (Interrupted, KeyboardInterrupt) as error:
+            lost = "Nothing was trained yet: run the same command again."
+            if saved.on_disk:
+                lost = f"Nothing is lost: run the same command with --resume to go on ({saved.path})."
+            raise Interrupted(f"{str(error) or 'Interrupted.'} {lost}") from None
     saved.remove()
-    _tell(model, out_path, len(data) if many else None, quiet, json)
+    _tell(model, out_path, len(data) if many else None, options)
 
 
-def _one_graph(
-    model: TopoTER, graph: str, data_root: Path | None, quiet: bool, seed: int, reading: Reading, memory: str | None
-) -> Any:
+def _one_graph(model: TopoTER, graph: str, seed: int, options: GraphOptions, memory: str | None) -> Any:
     """The graph to train on, and `model` told to take it in parts where it has to."""
     from topoter.cli.sizing import choose_parts, opened
 
     directory = opened(graph)
     if directory is None:
-        data = load_graph(graph, data_root, quiet, seed, reading)
+        data = load_graph(graph, options, seed)
         choose_parts(model, data, memory, quiet=True)
         return data
-    reading.refuse(f"{graph} is imported already: these go with `topoter import`.")
-    note(directory.describe(), quiet)
-    choose_parts(model, directory, memory, quiet)
+    options.refuse(f"{graph} is imported already: these go with `topoter import`.")
+    options.say(directory.describe())
+    choose_parts(model, directory, memory, options.quiet)
     return directory
 
 
@@ -219,18 +204,18 @@ def _key_values(pairs: list[str]) -> dict[str, Any]:
     return found
 
 
-def _show_columns(graph: str | None, data_root: Path | None, quiet: bool, reading: Reading, json: bool) -> None:
+def _show_columns(graph: str | None, options: GraphOptions) -> None:
     """What every column of the features table becomes."""
     from topoter.report.tables import Table
 
-    if graph is None or reading.features is None:
+    if graph is None or options.features is None:
         raise UsageError("--dry-run shows what a table of features becomes: give a GRAPH and --features.")
-    data = load_graph(graph, data_root, quiet, reading=reading)
+    data = load_graph(graph, options)
     if data.get("table") is None:
-        raise UsageError(f"{reading.features} holds rows of numbers, which are taken as they are.")
+        raise UsageError(f"{options.features} holds rows of numbers, which are taken as they are.")
     preparation = data.table.preparation
     rows = preparation.described()
-    if json:
+    if options.json:
         keys = ("column", "kind", "becomes", "features")
         print_json({"columns": [dict(zip(keys, row)) for row in rows], "features": preparation.feature_names})
         return
@@ -238,11 +223,11 @@ def _show_columns(graph: str | None, data_root: Path | None, quiet: bool, readin
     out.print(f"{data.num_nodes:,} nodes with {data.num_features:,} features; nothing was trained.", soft_wrap=True)
 
 
-def _tell(model: TopoTER, path: Path, graphs: int | None, quiet: bool, json: bool) -> None:
+def _tell(model: TopoTER, path: Path, graphs: int | None, options: GraphOptions) -> None:
     """What was learned, and where it is."""
     last = model.history_[-1] if model.history_ else None
     kept = model.history_[model.kept_epoch_ - 1] if model.history_ else None  # its weights are the model's
-    if json:
+    if options.json:
         content = {
             "model": str(path),
             **({} if graphs is None else {"graphs": graphs}),
@@ -257,8 +242,8 @@ def _tell(model: TopoTER, path: Path, graphs: int | None, quiet: bool, json: boo
         }
         print_json(content)
         return
-    if kept is None:
-        note("0 epochs: the encoder is untrained.", quiet)
-    else:
-        note(f"{len(model.history_)} epochs; kept epoch {kept.epoch}, the best: {describe(kept)}", quiet)
+    said = "0 epochs: nothing was trained."
+    if kept is not None:
+        said = f"{len(model.history_)} epochs; kept epoch {kept.epoch}, the best: {describe(kept)}"
+    options.say(said)
     out.print(str(path), soft_wrap=True)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from topoter.cli.output import DataRoot, Device, Json, Quiet, Seed, note, out, print_json, show_log, training_progress
+from topoter.cli.output import Device, Seed, out, print_json, show_log, training_progress
 from topoter.cli.own_labels import LabelColumn, aligned, load_labelled
-from topoter.cli.reading import Reading, reads_files
+from topoter.cli.reading import GraphOptions, takes_options
 from topoter.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ AUTO = "auto"
 TRIED = ("raw", "propagated", "hop-svd", "topoter")
 
 
-@reads_files
+@takes_options
 def run(
     graph: Annotated[str, typer.Argument(help="The file of your graph.")],
     *,
@@ -35,22 +35,19 @@ def run(
     ] = None,
     embeddings: Annotated[Path | None, typer.Option(help="Embeddings to use in place of any method's.")] = None,
     method: Annotated[str, typer.Option(help="auto: the best on held-out labels; or the name of one method.")] = AUTO,
-    reading: Reading,
+    options: GraphOptions,
     seed: Seed = 0,
     device: Device = "cpu",
-    data_root: DataRoot = None,
-    quiet: Quiet = False,
-    json: Json = False,
 ) -> None:
     """Label all nodes of a graph from the labels of some, and say how far to trust it."""
     from topoter.graphs.node_tables import check_table_destination, write_node_table
     from topoter.tasks.labelling import best_labelling, sure_of
 
-    show_log(quiet)
+    show_log(options.quiet)
     if model is not None and embeddings is not None:
         raise UsageError("Give --model or --embeddings, not both.")
     check_table_destination(out_path)
-    data, known = load_labelled(graph, labels, label_column, reading, data_root=data_root, quiet=quiet, seed=seed)
+    data, known = load_labelled(graph, labels, label_column, options, seed)
     if embeddings is not None:
         candidates = {embeddings.stem: aligned(embeddings, data.node_ids)}
     elif model is not None:
@@ -58,8 +55,8 @@ def run(
 
         candidates = {model.stem: TopoTER.load(model, device).transform(data)}
     else:
-        candidates = _embedded(data, method, seed, device, quiet)
-    note("Classifying ...", quiet)
+        candidates = _embedded(data, method, seed, device, options.quiet)
+    options.say("Classifying ...")
     chosen, tried = best_labelling(candidates, known, seed)
     found = tried[chosen]
     given = known.y >= 0
@@ -75,7 +72,7 @@ def run(
     columns |= {f"p({name})": found.probabilities[:, place].round(4) for place, name in enumerate(known.names)}
     write_node_table(out_path, columns)
     sure = {least: sure_of(found, known, least) for least in SURE}
-    if json:
+    if options.json:
         content = {
             "table": str(out_path),
             "nodes": len(given),
@@ -95,7 +92,7 @@ def run(
         return
     if len(tried) > 1:
         listed = ", ".join(f"{name} {one.accuracy:.1f} %" for name, one in tried.items())
-        note(f"On held-out labels: {listed}. Used: {chosen}, whose probabilities fit them best.", quiet)
+        options.say(f"On held-out labels: {listed}. Used: {chosen}, whose probabilities fit them best.")
     count, expected = int(given.sum()), f"{found.accuracy:.1f} ± {found.error:.1f} %"
     out.print(
         f"Labelled {len(given) - count:,} nodes from {count:,}. Expect {expected} to be right (measured on held-out "
@@ -125,6 +122,6 @@ def _embedded(data: Data, method: str, seed: int, device: str, quiet: bool) -> d
         if name == "topoter":
             parameters = {**parameters, "device": device}
         made = build(name, "node", parameters)
-        with training_progress(name, parameters.get("epochs", 0) or 1, quiet) as show:
+        with training_progress(name, quiet) as show:
             found[name] = made.fit(graph, seed, as_callbacks([show])).embed(graph)
     return found

@@ -7,55 +7,30 @@ from typing import Annotated
 
 import typer
 
-from topoter.cli.output import (
-    DataRoot,
-    Device,
-    Json,
-    Quiet,
-    Seed,
-    TrustEncoder,
-    note,
-    out,
-    print_json,
-    progress_bar,
-    show_log,
-)
-from topoter.cli.reading import Reading, load_graph, reads_files
+from topoter.cli.output import Seed, out, print_json, progress_bar, show_log
+from topoter.cli.reading import ModelOptions, takes_options
 
 
-@reads_files
+@takes_options
 def run(
-    model: Annotated[Path, typer.Argument(help="A model that `topoter fit` wrote.")],
-    graph: Annotated[str, typer.Argument(help="A dataset name or a file, also one the model has not seen.")],
     *,
-    top: Annotated[int, typer.Option(help="How many pairs.")] = 100,
+    options: ModelOptions,
+    top: Annotated[int, typer.Option(min=1, help="How many pairs.")] = 100,
     out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the ranking goes, a .csv.")] = Path("links.csv"),
-    reading: Reading,
     seed: Seed = 0,
-    trust_encoder: TrustEncoder = False,
-    device: Device = "cpu",
-    data_root: DataRoot = None,
-    quiet: Quiet = False,
-    json: Json = False,
 ) -> None:
     """Rank the pairs of nodes that are not connected and most likely should be."""
     from topoter.errors import UsageError
-    from topoter.estimator import TopoTER
     from topoter.graphs.atomic import atomic_write, check_writable
     from topoter.tasks.link_ranking import rank_links
 
-    show_log(quiet)
+    show_log(options.quiet)
     if out_path.suffix.lower() != ".csv":
         raise UsageError(f"The ranking is written as .csv. Got {out_path} instead.")
-    if top < 1:
-        raise UsageError(f"--top must be at least 1. Got {top} instead.")
     check_writable(out_path)
-    fitted = TopoTER.load(model, device, trust_encoder=trust_encoder)
-    if fitted.level == "graph":
-        raise UsageError(f"{model} was fitted on a set of graphs: fit a model on one graph first.")
-    data = load_graph(graph, data_root, quiet, reading=reading, preparation=fitted.preparation_)
+    fitted, data = options.load_both()
     with atomic_write(out_path) as temporary:
-        with progress_bar(quiet) as progress:
+        with progress_bar(options.quiet) as progress:
             task = progress.add_task("scoring pairs", total=None, text="") if progress else None
 
             def show(done: int, total: int) -> None:
@@ -64,14 +39,14 @@ def run(
 
             ranked = rank_links(fitted, data, top, seed, show)
         _write(temporary, ranked.pairs.tolist(), ranked.score.tolist(), data.get("node_ids"))
-    if json:
+    if options.json:
         print_json({"links": str(out_path), "pairs": ranked.pairs.size(1), "auc": ranked.auc, "ap": ranked.ap})
     else:
-        note(
+        checked = (
             f"Checked on hidden edges: AUC {ranked.auc:.1f} %, AP {ranked.ap:.1f} % (decoder: weighted inner product, "
-            "learned on other hidden edges; the model itself may have been trained on all of them).",
-            quiet,
+            "learned on other hidden edges; the model itself may have been trained on all of them)."
         )
+        options.say(checked)
         out.print(str(out_path), soft_wrap=True)
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 from topoter.errors import PoorEmbeddingWarning, UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from topoter.training import EpochRecord
+    from topoter.training import Callback, EpochRecord, TrainingState
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -50,9 +50,6 @@ Recipe = Annotated[
         callback=_known_recipe,
         help="Where to start from: default (for any graph), best (of a dataset), paper, or a file of `topoter search`.",
     ),
-]
-TrustEncoder = Annotated[
-    bool, typer.Option("--trust-encoder", help="Import the class of the model's own encoder: that runs its code.")
 ]
 Memory = Annotated[str | None, typer.Option(help="Memory to use at most, e.g. 4GB (else half of what is free).")]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps.")]
@@ -155,21 +152,27 @@ def share_bar(description: str, quiet: bool) -> Iterator[Callable[[str, float], 
 
 
 @contextmanager
-def training_progress(description: str, epochs: int, quiet: bool) -> Iterator[Callable[[EpochRecord], None]]:
+def training_progress(description: str, quiet: bool) -> Iterator[Callback]:
     """A progress bar for pre-training: epoch, loss beside the prior's entropy, accuracy by type, time left.
 
     Where stderr is no terminal, a plain line appears every tenth of the way instead.
     """
+    from topoter.training import Callback
+
     with progress_bar(quiet or not err.is_terminal) as progress:
-        task = progress.add_task(description, total=epochs, text="") if progress else None
 
-        def show(record: EpochRecord) -> None:
-            if progress is not None and task is not None:
-                progress.update(task, completed=record.epoch, text=describe(record))
-            elif not quiet and (record.epoch % max(1, epochs // 10) == 0):
-                note(f"{description} {record.epoch}/{epochs} {describe(record)}")
+        class Shown(Callback):
+            def on_start(self, state: TrainingState) -> None:
+                self.epochs = state.settings.epochs
+                self.task = progress.add_task(description, total=self.epochs, text="") if progress else None
 
-        yield show
+            def on_epoch(self, state: TrainingState, record: EpochRecord) -> None:
+                if progress is not None and self.task is not None:
+                    progress.update(self.task, completed=record.epoch, text=describe(record))
+                elif not quiet and (record.epoch % max(1, self.epochs // 10) == 0):
+                    note(f"{description} {record.epoch}/{self.epochs} {describe(record)}")
+
+        yield Shown()
 
 
 _TYPES = {"add": "add", "delete": "del", "keep_disconnected": "apart", "keep_connected": "conn"}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from topoter.cli.output import note, out, print_json
-from topoter.cli.reading import Reading, is_graph_set, load_graph, load_graph_set
+from topoter.cli.output import out, print_json
+from topoter.cli.reading import GraphOptions, is_graph_set, load_graph, load_graph_set
 from topoter.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -29,22 +29,14 @@ LabelColumn = Annotated[str | None, typer.Option(help="The column of labels, if 
 
 
 def load_labelled(
-    graph: str,
-    labels: Path,
-    column: str | None,
-    reading: Reading,
-    *,
-    data_root: Path | None = None,
-    quiet: bool = False,
-    seed: int = 0,
+    graph: str, labels: Path, column: str | None, options: GraphOptions, seed: int = 0
 ) -> tuple[Data, Labels]:
     """A graph, and the labels of its nodes; what was noticed is said."""
     from topoter.tasks.own_labels import read_labels
 
-    data = load_graph(graph, data_root, quiet, seed, reading)
-    found = read_labels(labels, data.node_ids, column, reading.drop_bad)
-    for text in found.notes:
-        note(text, quiet)
+    data = load_graph(graph, options, seed)
+    found = read_labels(labels, data.node_ids, column, options.drop_bad)
+    options.say(*found.notes)
     names = data.get("feature_names") or []
     given_away = [name for name in names if name.partition("=")[0] == found.column]
     if given_away:
@@ -88,12 +80,8 @@ def evaluate_own(
     methods: Sequence[str],
     seeds: int,
     parameters: Mapping[str, Any],
-    reading: Reading,
-    *,
+    options: GraphOptions,
     page: Path | None,
-    data_root: Path | None,
-    quiet: bool,
-    json: bool,
 ) -> None:
     """`topoter evaluate TASK --graph ...`."""
     from topoter.cli.run_bars import interruptible
@@ -108,23 +96,23 @@ def evaluate_own(
         raise UsageError("--labels FILE goes with the task node, and node needs it.")
     if embeddings and task != "node":
         raise UsageError("--embeddings goes with the task node.")
-    many = is_graph_set(graph, data_root)
+    many = is_graph_set(graph, options.data_root)
     if many != (task == "graph"):
         raise UsageError(f"The task {task} needs {'a set of graphs: a TU folder' if task == 'graph' else 'one graph'}.")
     notes: list[str] = []
     if task == "node":
         assert labels is not None
-        data, found = load_labelled(graph, labels, column, reading, data_root=data_root, quiet=quiet)
+        data, found = load_labelled(graph, labels, column, options)
         own = OwnData(task, data, found, {path.stem: aligned(path, data.node_ids) for path in embeddings})
         notes = [f"{graph}: {data.num_nodes:,} nodes with {data.num_features:,} features.", *found.notes]
     elif task == "graph":
-        own = OwnData(task, load_graph_set(graph, data_root, quiet, reading))
+        own = OwnData(task, load_graph_set(graph, options))
     else:
-        own = OwnData(task, load_graph(graph, data_root, quiet, 0, reading))
+        own = OwnData(task, load_graph(graph, options))
 
     def on_run(method: str, seed: int) -> Progress | None:
         if seed == 0:
-            note(f"{method}, {seeds} splits ...", quiet)
+            options.say(f"{method}, {seeds} splits ...")
         return None
 
     start = time.perf_counter()
@@ -135,7 +123,7 @@ def evaluate_own(
     if page is not None:
         command = shlex.join(["topoter", *sys.argv[1:]])
         write_own_page(page, table, said, graph=Path(graph).name, seeds=seeds, notes=notes, command=command)
-    if json:
+    if options.json:
         print_json(own_json(task, graph, scored, said, time.perf_counter() - start))
         return
     out.print(table.rich())

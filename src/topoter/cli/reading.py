@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from topoter.cli.output import note
+from topoter.cli.output import DataRoot, Device, Json, Quiet, note
 from topoter.errors import DataError, TopoterError, UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
+    from topoter.estimator import TopoTER
     from topoter.graphs import GraphDirectory
     from topoter.graphs.preparation import Preparation
 
@@ -29,12 +30,13 @@ Header = Annotated[
     bool | None,
     typer.Option("--header/--no-header", help="Whether the edge list's first line names its columns (else found out)."),
 ]
+STDIN = "-"
 DropBad = Annotated[bool, typer.Option("--drop-bad", help="Go on without bad rows, and count them.")]
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How files are to be read. Each field is an option of every command that `reads_files`."""
+@dataclass(frozen=True, kw_only=True)
+class GraphOptions:
+    """What every command on a graph takes: how its files are read, and what is said."""
 
     features: Annotated[Path | None, typer.Option(help="Node features: csv, tsv, parquet (with ids), npy, npz.")] = None
     id_column: Annotated[str | None, typer.Option(help="The id column of the features (else the first).")] = None
@@ -51,11 +53,14 @@ class Reading:
     delimiter: Annotated[str | None, typer.Option(help="The edge list's delimiter (else detected).")] = None
     header: Header = None
     drop_bad: DropBad = False
+    data_root: DataRoot = None
+    quiet: Quiet = False
+    json: Json = False
 
     def given(self) -> dict[str, Any]:
-        """What the user asked for, by the names that `read_graph` and the command line share."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        given = {name: value for name, value in values.items() if value != type(self).__dict__[name]}
+        """How the user asked for files to be read, by the names that `read_graph` and the command line share."""
+        names = [field.name for field in fields(GraphOptions) if field.name not in ("data_root", "quiet", "json")]
+        given = {name: getattr(self, name) for name in names if getattr(self, name) != getattr(GraphOptions, name)}
         for name in ("columns", "exclude", "as_category"):
             if name in given:
                 given[name] = [part for value in given[name] for part in value.split(",") if part]
@@ -71,82 +76,107 @@ class Reading:
         if options:
             raise UsageError(f"{', '.join(options)}: {reason}")
 
+    def say(self, *notes: str) -> None:
+        for text in notes:
+            note(text, self.quiet)
 
-def reads_files(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command one option for each field of `Reading`, in the place of its parameter `reading`.
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(GraphOptions):
+    """What every command on a saved model and a graph takes."""
+
+    model: Annotated[Path, typer.Argument(help="A model that `topoter fit` wrote.")]
+    graph: Annotated[str, typer.Argument(help="A dataset name or a file, also one the model has not seen.")]
+    trust_encoder: Annotated[
+        bool, typer.Option("--trust-encoder", help="Import the class of the model's own encoder: that runs its code.")
+    ] = False
+    device: Device = "cpu"
+
+    def load_model(self) -> TopoTER:
+        from topoter.estimator import TopoTER
+
+        return TopoTER.load(self.model, self.device, trust_encoder=self.trust_encoder)
+
+    def load_both(self) -> tuple[TopoTER, Data]:
+        """A model of nodes, and the graph with its features prepared as the model knows them."""
+        fitted = self.load_model()
+        if fitted.level == "graph":
+            raise UsageError(f"{self.model} was fitted on a set of graphs: fit a model on one graph first.")
+        return fitted, load_graph(self.graph, self, preparation=fitted.preparation_)
+
+
+def takes_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command one option for each field of a parameter whose type is a dataclass.
 
     Typer makes options of a function's parameters only; so several commands would have to repeat them all.
     """
-    hints = get_type_hints(Reading, include_extras=True)
-    options = [
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
-        )
-        for field in fields(Reading)
-    ]
+    groups: dict[str, Any] = {}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        if not is_dataclass(parameter.annotation):
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        groups[parameter.name] = group = parameter.annotation
+        hints = get_type_hints(group, include_extras=True)
+        for field in fields(group):
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(inspect.Parameter(field.name, kind, default=default, annotation=hints[field.name]))
 
     @wraps(command)
     def run(**values: Any) -> None:
-        reading = Reading(**{option.name: values.pop(option.name) for option in options})
-        command(**values, reading=reading)
+        made = {
+            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**values, **made)
 
-    parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        if parameter.name == "reading":
-            parameters += options
-        else:
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
-def load_graph(
-    name_or_path: str,
-    data_root: Path | None,
-    quiet: bool,
-    seed: int = 0,
-    reading: Reading | None = None,
-    preparation: Preparation | None = None,
-) -> Data:
+def load_graph(name_or_path: str, options: GraphOptions, seed: int = 0, preparation: Preparation | None = None) -> Data:
     """A user's file if there is one of that name, else a named dataset; `preparation` is a model's, for its table."""
     from topoter import datasets
     from topoter.graphs import check_graph, read_graph
     from topoter.graphs.directory import GraphDirectory, is_graph_directory
 
-    reading = reading or Reading()
-    if name_or_path == "-":
-        with _stdin() as spooled:
-            return load_graph(str(spooled), data_root, quiet, seed, reading, preparation)
     path = Path(name_or_path)
     if is_graph_directory(path):
-        reading.refuse(f"{path} is imported already: these go with `topoter import`.")
-        return in_memory(GraphDirectory.open(path), quiet)
+        options.refuse(f"{path} is imported already: these go with `topoter import`.")
+        return in_memory(GraphDirectory.open(path), options.quiet)
     if path.is_dir():
         raise DataError(
             f"{path} is a folder, and holds neither an imported graph (manifest.json) nor a set of graphs in the TU "
             "format (a file like NAME_A.txt). "
             "Files of edges, one for each time, go with `topoter fit --snapshots`."
         )
-    if path.exists():
-        data, notes = read_graph(name_or_path, **reading.given(), preparation=preparation)
-        for text in notes:
-            note(text, quiet)
+    if path.exists() or name_or_path == STDIN:
+        with _spooled(name_or_path) as file:
+            data, notes = read_graph(file, **options.given(), preparation=preparation)
+        options.say(*(text.replace(file, "stdin") if name_or_path == STDIN else text for text in notes))
     else:
-        _check_is_name(name_or_path, data_root)
-        data = datasets.load(name_or_path, data_root=data_root, seed=seed)
-        reading.refuse(f"this goes with a file, not with the dataset {name_or_path!r}.")
+        _check_is_name(name_or_path, options.data_root)
+        data = datasets.load(name_or_path, data_root=options.data_root, seed=seed)
+        options.refuse(f"this goes with a file, not with the dataset {name_or_path!r}.")
     check_graph(data)
     return data
 
 
 @contextmanager
-def _stdin() -> Iterator[Path]:
-    """What comes in on stdin, as a file: a reader may want to look twice."""
+def _spooled(name_or_path: str) -> Iterator[str]:
+    """The file to read; what comes in on stdin as a file called stdin: a reader may want to look twice."""
+    if name_or_path != STDIN:
+        yield name_or_path
+        return
     with TemporaryDirectory() as folder:
         path = Path(folder, "stdin")
         path.write_bytes(sys.stdin.buffer.read())
-        yield path
+        try:
+            yield str(path)
+        except TopoterError as error:
+            raise type(error)(str(error).replace(str(path), path.name)) from None
 
 
 def edges_between(path: Path, ids: Any, header: bool | None, drop_bad: bool) -> tuple[np.ndarray, list[str]]:
@@ -184,9 +214,7 @@ def in_memory(directory: GraphDirectory, quiet: bool) -> Data:
     return directory.as_data()
 
 
-def load_over_time(
-    name_or_path: str, data_root: Path | None, quiet: bool, reading: Reading
-) -> tuple[Data, list[Tensor]]:
+def load_over_time(name_or_path: str, options: GraphOptions) -> tuple[Data, list[Tensor]]:
     """A graph at several times, from a user's files or a named dataset: all of it as one graph, and the edges of each.
 
     The one graph has a `time` per edge, and the number 1 as every node's feature.
@@ -197,22 +225,22 @@ def load_over_time(
     from topoter import datasets
     from topoter.graphs import read_snapshots
 
-    reading.refuse(
+    options.refuse(
         "--snapshots takes no features and no weights: every node gets the number 1, as in the paper.",
         allowed=("time_column", "delimiter", "header", "drop_bad"),
     )
     if Path(name_or_path).exists():
-        found, ids = read_snapshots(name_or_path, **reading.given())
+        found, ids = read_snapshots(name_or_path, **options.given())
         edges = [edge_index for _, edge_index in found]
         node_ids = list(ids)
     else:
-        _check_is_name(name_or_path, data_root)
-        reading.refuse(f"this goes with a file, not with the dataset {name_or_path!r}.")
-        snapshots = datasets.load_snapshots(name_or_path, data_root=data_root)
+        _check_is_name(name_or_path, options.data_root)
+        options.refuse(f"this goes with a file, not with the dataset {name_or_path!r}.")
+        snapshots = datasets.load_snapshots(name_or_path, data_root=options.data_root)
         edges, node_ids = snapshots.edges, snapshots.node_names
     time = torch.repeat_interleave(torch.tensor([edge_index.size(1) for edge_index in edges]))
     data = Data(x=torch.ones(len(node_ids), 1), edge_index=torch.cat(edges, dim=1), time=time, node_ids=node_ids)
-    note(f"{len(edges)} snapshots of {len(node_ids):,} nodes, {len(edges) - 1} transitions.", quiet)
+    options.say(f"{len(edges)} snapshots of {len(node_ids):,} nodes, {len(edges) - 1} transitions.")
     return data, edges
 
 
@@ -222,7 +250,7 @@ def is_graph_set(name_or_path: str, data_root: Path | None) -> bool:
     from topoter.datasets.tu import tu_folder
 
     path = Path(name_or_path)
-    if name_or_path == "-":
+    if name_or_path == STDIN:
         return False
     if path.exists():
         return path.is_dir() and tu_folder(path) is not None
@@ -230,21 +258,18 @@ def is_graph_set(name_or_path: str, data_root: Path | None) -> bool:
     return dataset_kind(name_or_path, data_root) == "graphs"
 
 
-def load_graph_set(
-    name_or_path: str, data_root: Path | None, quiet: bool, reading: Reading | None = None
-) -> list[Data]:
+def load_graph_set(name_or_path: str, options: GraphOptions) -> list[Data]:
     """A user's folder in the TU format if there is one of that name, else a named dataset."""
     from topoter.datasets import load_graphs
     from topoter.datasets.tu import read_tu, tu_folder
     from topoter.structure.graph_sets import read_graph_set
 
-    if reading is not None:
-        reading.refuse(f"this goes with the file of one graph, not with the set {name_or_path!r}.")
+    options.refuse(f"this goes with the file of one graph, not with the set {name_or_path!r}.")
     path = Path(name_or_path)
     found = tu_folder(path) if path.is_dir() else None
-    graphs = read_graph_set(read_tu(*found) if found else load_graphs(name_or_path, data_root))
+    graphs = read_graph_set(read_tu(*found) if found else load_graphs(name_or_path, options.data_root))
     nodes = sum(graph.num_nodes for graph in graphs)
-    note(f"{name_or_path}: {len(graphs):,} graphs with {nodes:,} nodes.", quiet)
+    options.say(f"{name_or_path}: {len(graphs):,} graphs with {nodes:,} nodes.")
     return graphs
 
 

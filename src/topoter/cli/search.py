@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from topoter.cli.output import DataRoot, Json, Quiet, Seed, make_folder, note, out, print_json, show_log
+from topoter.cli.output import Seed, make_folder, out, print_json, show_log
 from topoter.cli.own_labels import LabelColumn, LabelsFile, load_labelled
-from topoter.cli.reading import Reading, load_graph, reads_files
+from topoter.cli.reading import GraphOptions, load_graph, takes_options
 from topoter.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 TASKS = ("node", "link")
 
 
-@reads_files
+@takes_options
 def run(
     dataset: Annotated[str, typer.Argument(help="A dataset (see `topoter datasets`), or the file of your own graph.")],
     *,
     labels: LabelsFile = None,
     label_column: LabelColumn = None,
-    reading: Reading,
+    options: GraphOptions,
     task: Annotated[str, typer.Option(help="What for: node (classification) or link (prediction).")] = "node",
     method: Annotated[
         str, typer.Option(help="topoter, or a peer to be searched for as well, e.g. dgi, gae.")
@@ -37,9 +37,6 @@ def run(
     out_dir: Annotated[
         Path, typer.Option("--out", help="The folder of the journal, shared by all processes of a search.")
     ] = Path("results/search"),
-    data_root: DataRoot = None,
-    quiet: Quiet = False,
-    json: Json = False,
 ) -> None:
     """Search for good parameters with Optuna; test labels or pairs are erased first. It goes on where it stopped."""
     if task not in TASKS:
@@ -48,14 +45,14 @@ def run(
     from topoter.experiments.search import Search
     from topoter.training import Interrupted
 
-    show_log(quiet)
-    dataset, data = _load(dataset, task, labels, label_column, reading, data_root, quiet, seed)
+    show_log(options.quiet)
+    dataset, data = _load(dataset, task, labels, label_column, options, seed)
     make_folder(out_dir)
     search = Search(data, dataset, task, method, seeds, seed, out_dir)
 
     def show(trial: Trial) -> None:
         text = ", ".join(f"{key} {value}" for key, value in trial.parameters.items())
-        note(f"{trial.number}: {trial.score:.2f} % on validation: {text}", quiet)
+        options.say(f"{trial.number}: {trial.score:.2f} % on validation: {text}")
 
     try:
         with interruptible():
@@ -63,7 +60,7 @@ def run(
     except KeyboardInterrupt:
         raise Interrupted("Interrupted. What was tried is kept: the same command goes on from there.") from None
     count = len(search.trials)
-    if json:
+    if options.json:
         about = {"task": task, "dataset": dataset, "method": method}
         print_json({**about, "val": best.score, "trials": count, "parameters": best.parameters})
         return
@@ -76,28 +73,21 @@ def run(
 
 
 def _load(
-    name: str,
-    task: str,
-    labels: Path | None,
-    column: str | None,
-    reading: Reading,
-    data_root: Path | None,
-    quiet: bool,
-    seed: int,
+    name: str, task: str, labels: Path | None, column: str | None, options: GraphOptions, seed: int
 ) -> tuple[str, Data]:
     """The name of a search and its graph: a dataset with its split, or a user's own with one drawn by the seed."""
     from topoter.datasets import dataset_kind, known_as, load
     from topoter.tasks.own_labels import with_split
 
     if not Path(name).exists():
-        reading.refuse(f"this goes with a file, not with the dataset {name!r}.")
-        dataset_kind(name, data_root)  # raises where there is none of that name
+        options.refuse(f"this goes with a file, not with the dataset {name!r}.")
+        dataset_kind(name, options.data_root)  # raises where there is none of that name
         found = known_as(name) or name
-        return found, load(found, data_root=data_root)
+        return found, load(found, data_root=options.data_root)
     own = Path(name).name.partition(".")[0]
     if task != "node":
-        return own, load_graph(name, data_root, quiet, seed, reading)
+        return own, load_graph(name, options, seed)
     if labels is None:
         raise UsageError("A search for nodes of your own graph needs --labels FILE.")
-    data, known = load_labelled(name, labels, column, reading, data_root=data_root, quiet=quiet)
+    data, known = load_labelled(name, labels, column, options)
     return own, with_split(data, known.y, seed)

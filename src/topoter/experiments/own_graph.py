@@ -12,7 +12,7 @@ import numpy as np
 from topoter.errors import DataError, UsageError
 from topoter.experiments import TASKS, experiment
 from topoter.experiments.experiment import Progress
-from topoter.experiments.recipes import DEFAULT, load_recipe
+from topoter.experiments.recipes import DEFAULT, Recipe, load_recipe
 from topoter.experiments.runs import Run
 from topoter.methods import methods_of
 from topoter.tasks.node_classification import score
@@ -27,17 +27,8 @@ ROWS = {
     "graph": ("degree-histogram", "random-init", "topoter"),
     "link": ("feature-cosine", "adamic-adar", "spectral", "no-pretraining", "topoter"),
 }
-UNTRAINED = (
-    "raw",
-    "propagated",
-    "spectral",
-    "hop-svd",
-    "random-init",
-    "degree-histogram",
-    "feature-cosine",
-    "adamic-adar",
-)
 OURS = "topoter"
+TWINS = ("random-init", "no-pretraining")  # TopoTER itself, without its training
 GUESSING = "largest class"
 SMALL = 1.0  # points that make no difference in practice
 CERTAIN = 0.05  # a difference as large as this would be seen by chance once in twenty times
@@ -46,7 +37,7 @@ IN_WORDS = {
     "propagated": "propagated features",
     "spectral": "the spectral embedding",
     "hop-svd": "the SVD of features of all hops",
-    "random-init": "an untrained encoder",
+    "random-init": "the same encoder untrained",
     "degree-histogram": "the histogram of degrees",
     "feature-cosine": "the cosine of features",
     "adamic-adar": "common neighbours (Adamic-Adar)",
@@ -126,7 +117,7 @@ def evaluate(
         rows.append(OwnRow(name, {"accuracy": [score(z, split)["test"] for split in splits]}))
     for method in methods:
         recipe = load_recipe(chosen.name, method, DEFAULT)
-        varied = {key: value for key, value in (parameters or {}).items() if key in recipe.parameters}
+        varied = _varied(recipe, parameters or {})
         found: dict[str, list[float]] = {metric: [] for metric in chosen.metrics}
         for seed, split in enumerate(splits):
             measured = chosen.measure(Run(recipe, "validation", seed, varied), split, on_run(method, seed))
@@ -134,6 +125,13 @@ def evaluate(
                 found[metric] += measured.scores[metric]
         rows.append(OwnRow(method, found))
     return rows
+
+
+def _varied(recipe: Recipe, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What of TopoTER's parameters makes a difference to a method; its default recipe leaves all of them out."""
+    borrowed = recipe.known is not None
+    known = None if recipe.method == OURS or borrowed else recipe.parameters
+    return recipe.of_interest({key: value for key, value in parameters.items() if known is None or key in known})
 
 
 def _split(own: OwnData, seed: int) -> Any:
@@ -167,25 +165,37 @@ def difference(row: OwnRow, other: OwnRow) -> Difference:
 
 
 def verdict(rows: Sequence[OwnRow]) -> list[str]:
-    """What the table says, in plain words."""
-    ours = next((row for row in rows if row.method == OURS), None)
-    plain = [row for row in rows if row.method in UNTRAINED]
+    """What the table says, in plain words: TopoTER beside what needs none of it, and what its training adds."""
+    found = {row.method: row for row in rows}
+    ours, usual = found.get(OURS), [row for row in rows if row.method in IN_WORDS and row.method not in TWINS]
     said = []
-    if ours is not None and plain:
-        said.append(_against(ours, max(plain, key=lambda row: row.mean)))
-    best_row = max(rows, key=lambda row: row.mean)
-    if best_row.method not in (OURS, GUESSING) and best_row not in plain:
-        said.append(f"Best of all is {best_row.method}, with {best_row.mean:.1f} %.")
-    guessing = next((row for row in rows if row.method == GUESSING), None)
-    if guessing is not None and best_row.mean < guessing.mean + 3 * (guessing.std or 1.0):
+    if ours is not None and usual:
+        said.append(_against(ours, max(usual, key=lambda row: row.mean)))
+    twin = next((found[name] for name in TWINS if name in found), None)
+    if ours is not None and twin is not None and len(ours.values) > 1:
+        said.append(_of_training(ours, twin))
+    best = max(rows, key=lambda row: row.mean)
+    if best.method not in (OURS, GUESSING, *TWINS) and best not in usual:
+        said.append(f"Best of all is {best.method}, with {best.mean:.1f} %.")
+    guessing = found.get(GUESSING)
+    if guessing is not None and best.mean < guessing.mean + 3 * (guessing.std or 1.0):
         said.append(
             "No row is much better than always naming the largest class: graph and features tell little of the labels."
         )
     return said
 
 
+def _of_training(ours: OwnRow, twin: OwnRow) -> str:
+    """What the training adds to the same encoder without it."""
+    gap, without = difference(ours, twin), IN_WORDS[twin.method]
+    amount = f"{gap.mean:+.1f} ± {gap.std or 0:.1f} points beside {without}, p = {gap.p:.2g}"
+    if not gap.certain:
+        return f"Its training makes no difference that {len(ours.values)} splits can tell ({amount})."
+    return f"Its training {'helps' if gap.mean > 0 else 'hurts'} ({amount})."
+
+
 def _against(ours: OwnRow, best: OwnRow) -> str:
-    """Ours beside the best row that needs no training."""
+    """Ours beside the best of the usual rows."""
     gap, name = difference(ours, best), IN_WORDS.get(best.method, best.method)
     amount = f"{abs(gap.mean):.1f}" + (f" ± {gap.std:.1f}" if gap.std is not None else "")
     more = "above" if gap.mean >= 0 else "below"
@@ -193,7 +203,7 @@ def _against(ours: OwnRow, best: OwnRow) -> str:
         return f"TopoTER is {amount} points {more} {name} on one split: ask for more --seeds to tell it from luck."
     tested = f"paired t-test over {len(ours.values)} splits, p = {gap.p:.2g}"
     if gap.certain and gap.mean > 0:
-        return f"Training adds {amount} points over {name} ({tested})."
+        return f"TopoTER adds {amount} points over {name} ({tested})."
     if gap.certain:
         hint = "you may not need topoter, or its parameters do not fit (topoter search)"
         return f"On this graph TopoTER is {amount} points below {name} ({tested}): {hint}."

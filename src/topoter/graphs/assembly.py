@@ -137,7 +137,8 @@ def _column_with(value: object, features: Features) -> str:
 def _no_features(raw: RawGraph, features: Features, node: int) -> str:
     value = raw.node_ids[node].as_py()
     if features.ids is not None:
-        return f"node {value!r} is not in {features.name}.{_column_with(value, features)}"
+        index = " Give the table the graph's ids as its index." if features.name.startswith("x (") else ""
+        return f"node {value!r} is not in {features.name}.{index or _column_with(value, features)}"
     one_based = raw.node_ids[0].as_py() == 1 and raw.node_ids[-1].as_py() == features.total
     hint = " The ids seem to start at 1: subtract 1." if one_based else ""
     return (

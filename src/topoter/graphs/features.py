@@ -33,6 +33,7 @@ class Features:
     total: int
     notes: list[str] = field(default_factory=list)
     table: PreparedTable | None = None  # what x was made of, where that was a table
+    met: list[str] = field(default_factory=list)  # of the notes, those on what a model's preparation does not know
 
 
 def read_features(
@@ -121,9 +122,9 @@ def table_features(
         x, met = preparation.transform(table)
     except TopoterError as error:
         raise type(error)(f"{name}: {error}") from None
-    notes += [f"{name}: {said}" for said in met]
-    rows = np.arange(table.num_rows)
-    return Features(name, x, preparation.feature_names, None, rows, len(rows), notes, PreparedTable(table, preparation))
+    met = [f"{name}: {said}" for said in met]
+    rows, prepared = np.arange(table.num_rows), PreparedTable(table, preparation)
+    return Features(name, x, preparation.feature_names, None, rows, len(rows), [*notes, *met], prepared, met)
 
 
 def _load_npz(file: IO[bytes]) -> Any:

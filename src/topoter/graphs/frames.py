@@ -9,6 +9,7 @@ import numpy as np
 
 from topoter.errors import DataError
 from topoter.graphs.arrow import pa
+from topoter.graphs.columns import is_text
 from topoter.graphs.features import Features, table_features
 from topoter.graphs.ids import arrow_ids, positions, same_type
 from topoter.graphs.node_tables import ID_NAMES
@@ -38,20 +39,29 @@ def as_arrow(frame: Any) -> pa.Table:
     return table.rename_columns([str(name) for name in table.column_names])
 
 
-def frame_features(frame: Any, preparation: Preparation | None = None, options: TableOptions | None = None) -> Features:
-    """Features of a DataFrame, with ids by its index, or by a column called id, node or node_id where it has none."""
+def frame_features(
+    frame: Any,
+    preparation: Preparation | None = None,
+    options: TableOptions | None = None,
+    node_ids: pa.Array | None = None,
+) -> Features:
+    """Features of a DataFrame, with ids by its index, or by a column: one called id, or one that holds `node_ids`."""
     table = as_arrow(frame)
     rows = np.arange(table.num_rows)
     indexed = is_a(frame, "pandas", "DataFrame") and not np.array_equal(frame.index, rows)
-    named = next((name for name in table.column_names if name.lower() in ID_NAMES), None)
     ids: Any = frame.index if indexed else rows
     where = "index" if indexed else "row numbers"
-    if named is not None and not indexed:
+    named = None if indexed else _id_column(table, node_ids)
+    if named is not None:
         where, ids = f"column {named!r}", table[named].to_pylist()
         table = table.drop_columns([named])
     if not table.num_columns:
         raise DataError("The DataFrame of features has no columns but its ids.")
-    found = table_features(table, "x", options, preparation)
+    try:
+        found = table_features(table, "x", options, preparation)
+    except DataError as error:
+        hint = " In Python: x.drop(columns=...), or as_data(graph, x, options=TableOptions(...))."
+        raise DataError(f"{error}{hint if '--exclude' in str(error) else ''}") from None
     found.ids = arrow_ids(ids)
     if len(found.ids.unique()) < len(found.ids):
         counted = found.ids.value_counts()
@@ -60,6 +70,21 @@ def frame_features(frame: Any, preparation: Preparation | None = None, options: 
     found.notes.append(f"x: rows belong to nodes by its {where}.")
     found.name = f"x (ids by its {where})"
     return found
+
+
+def _id_column(table: pa.Table, node_ids: pa.Array | None) -> str | None:
+    """A column called id, or else one that names every node of a graph whose ids are no row numbers."""
+    named = next((name for name in table.column_names if name.lower() in ID_NAMES), None)
+    if named is not None or node_ids is None:
+        return named
+    if pa.types.is_integer(node_ids.type) and positions(node_ids, pa.array(np.arange(table.num_rows))).min() >= 0:
+        return None
+    for name, column in zip(table.column_names, table.columns):
+        if pa.types.is_integer(column.type) or is_text(column.type):
+            ours, theirs = same_type(node_ids, column.combine_chunks())
+            if positions(ours, theirs).min() >= 0:
+                return name
+    return None
 
 
 def in_node_order(features: Features, node_ids: pa.Array) -> Features:

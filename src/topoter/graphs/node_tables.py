@@ -68,7 +68,7 @@ def read_nodes(table: Table, id_column: str | None) -> tuple[pa.ChunkedArray, di
     if table.ragged:
         table.notes.append(f"Dropped {table.ragged:,} lines of {table.path} with the wrong number of columns.")
     (ids,) = table.ids(arrow, [name])
-    keep = table.rows_with_id(ids, name, f"rows of {table.path} without an id")
+    keep = table.rows_with_id(ids, name, f"rows of {table.path} without an id", lambda: _hint(arrow, name, id_column))
     codes = ids.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
     repeated = np.ones(len(codes), dtype=bool)
     repeated[np.unique(codes, return_index=True)[1]] = False

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import logging
+import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from topoter.errors import DataError, UsageError
+from topoter.errors import DataError, PoorEmbeddingWarning, UsageError
 from topoter.graphs.arrow import pa
 from topoter.graphs.assembly import RawGraph, assemble
 from topoter.graphs.checks import check_graph
@@ -51,20 +53,31 @@ def as_data(
     Without `x`, features of the object itself are used, or, if it has none, log(1 + degree) and a constant.
     `preparation`: how a model prepares tables, in place of one that is learned here, under `options`.
     """
-    features = frame_features(x, preparation, options) if is_frame(x) else None
-    if is_a(graph, "torch_geometric.data", "Data"):
-        data = _from_pyg(graph, x, features, preparation)
-    elif isinstance(graph, GraphDirectory):
-        data = graph.as_data() if x is None else _from_pyg(graph.as_data(), x, features, preparation)
+    features: Features | None = None
+    if is_a(graph, "torch_geometric.data", "Data") or isinstance(graph, GraphDirectory):
+        data = graph.as_data() if isinstance(graph, GraphDirectory) else graph
+        if x is not None or data is graph:
+            data = _from_pyg(data, x, preparation, options)
     else:
         raw = _raw_graph(graph, preparation if x is None else None)
+        if is_frame(x):
+            features = frame_features(x, preparation, options, raw.node_ids)
         if features is not None and raw.has_node_order:
             features = in_node_order(features, raw.node_ids)
-        data, notes = assemble(raw, features or (raw.features if x is None else array_features(x, "x")))
-        for note in notes:
-            _logger.info(note)
+        features = features or (raw.features if x is None else array_features(x, "x"))
+        data, notes = assemble(raw, features)
+        _tell(notes, features)
     check_graph(data)
     return data
+
+
+def _tell(notes: Iterable[str], features: Features | None) -> None:
+    """Log what was noticed; a table with values that a model does not know is worth a warning."""
+    for note in notes:
+        if features is not None and note in features.met:
+            warnings.warn(note, PoorEmbeddingWarning, stacklevel=5)
+        else:
+            _logger.info(note)
 
 
 def _raw_graph(graph: Any, preparation: Preparation | None) -> RawGraph:
@@ -186,23 +199,22 @@ def _num_nodes(data: Data) -> int:
     return int(edge_index.max()) + 1 if isinstance(edge_index, Tensor) and edge_index.numel() else 0
 
 
-def _from_pyg(graph: Data, x: Any, features: Features | None, preparation: Preparation | None) -> Data:
+def _from_pyg(graph: Data, x: Any, preparation: Preparation | None, options: TableOptions | None) -> Data:
     data = copy.copy(graph)
     if not isinstance(data.get("edge_index"), Tensor):
         raise DataError("The graph has no edges: data.edge_index is missing.")
-    if features is not None:
-        features = in_node_order(features, pyg_edges(data).node_ids)
+    if is_frame(x):
+        node_ids = pyg_edges(data).node_ids
+        features = in_node_order(frame_features(x, preparation, options, node_ids), node_ids)
         data.x, data.feature_names = features.x, features.feature_names
         data.table = features.table
-        for note in features.notes:
-            _logger.info(note)
+        _tell(features.notes, features)
     elif x is not None:
         data.x, data.table = as_matrix(x, "x"), None
     elif preparation is not None and data.get("table") is not None and data.table.preparation is not preparation:
         features = table_features(data.table.arrow, "the table", preparation=preparation)
         data.x, data.feature_names, data.table = features.x, features.feature_names, features.table
-        for note in features.notes:
-            _logger.info(note)
+        _tell(features.notes, features)
     elif data.get("x") is not None:
         data.x = as_matrix(data.x, "data.x")
     else:

@@ -103,7 +103,9 @@ class Preparation(msgspec.Struct, dict=True):  # a place for the fitted transfor
         self = cls(columns, left_out=left_out)
         values, _ = self._read(table)
         gaps = np.isnan(values).any(axis=0)
-        self.indicators = [name for name, gap in zip(self._value_names, gaps) if gap]
+        # The parts of a date are missing together: the first one's gaps tell of all.
+        parts = {name for column in columns if isinstance(column, Date) for name in column.names[1:]}
+        self.indicators = [name for name, gap in zip(self._value_names, gaps) if gap and name not in parts]
         numbers = [column for column in columns if isinstance(column, (Number, Date))]
         self.constant = all(isinstance(column, (Number, Date, Flag)) for column in columns) and any(
             not isinstance(column, Number) or column.scaling != "none" for column in numbers
@@ -309,11 +311,12 @@ def summary(preparation: Preparation) -> str:
     """What a table becomes, in a line."""
     kinds = [type(column).__name__.lower() for column in preparation.columns]
     counted = ", ".join(f"{kinds.count(kind):,} {_IN_WORDS[kind]}" for kind in dict.fromkeys(kinds))
-    gaps = f", gaps in {len(preparation.indicators)} filled" if preparation.indicators else ""
+    filled = [column for column in preparation.columns if set(column.names) & set(preparation.indicators)]
+    gaps = f"; gaps in {len(filled)} filled" if filled else ""
     kept = all(_way(column) == "none" and not isinstance(column, Category) for column in preparation.columns)
     as_they_are = ", left as they are" if kept and not preparation.indicators else ""
     left = f"; left out: {', '.join(preparation.left_out)}" if preparation.left_out else ""
-    return f"columns {counted}{gaps} become {len(preparation.feature_names):,} features{as_they_are}{left}"
+    return f"its columns ({counted}{gaps}) become {len(preparation.feature_names):,} features{as_they_are}{left}"
 
 
 _IN_WORDS = {

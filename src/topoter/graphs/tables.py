@@ -63,12 +63,14 @@ class Table(ABC):
             for name in names
         ]
 
-    def rows_with_id(self, ids: pa.ChunkedArray, name: str, dropped: str) -> np.ndarray:
-        """The rows whose id in the column `name` is neither null nor blank."""
+    def rows_with_id(
+        self, ids: pa.ChunkedArray, name: str, dropped: str, hint: Callable[[], str] = lambda: ""
+    ) -> np.ndarray:
+        """The rows whose id in the column `name` is neither null nor blank; `hint` is added to the complaint."""
         missing = pc.is_null(ids)
         if pa.types.is_string(ids.type):
             missing = pc.or_(missing, pc.fill_null(pc.equal(ids, ""), True))
-        return self.keep_good(missing.to_numpy(), lambda _: f"no node id in column {name!r}", dropped)
+        return self.keep_good(missing.to_numpy(), lambda _: f"no node id in column {name!r}{hint()}", dropped)
 
 
 @dataclass(kw_only=True)

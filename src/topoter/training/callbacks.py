@@ -112,7 +112,7 @@ class Validate(Callback):
 
 
 class Checkpoint(Callback):
-    """Keeps the state in a file every few seconds, and goes on from it.
+    """Keeps the state in a file at the start, every few seconds and at the end, and goes on from it.
 
     Args:
         path: of the file; it is removed by `remove`, once what was trained is saved elsewhere.
@@ -123,12 +123,14 @@ class Checkpoint(Callback):
     def __init__(self, path: str | Path, seconds: float = 5.0, resume: bool = False) -> None:
         self.path, self.seconds, self.resume = Path(path), seconds, resume
         self._saved_at = 0.0
+        self.on_disk = resume  # whether the file holds a state of this training
         if resume and not self.path.is_file():
             raise UsageError(f"There is nothing to resume: {self.path} does not exist. Run without --resume.")
 
     def on_start(self, state: TrainingState) -> None:
         self._saved_at = time.monotonic()
         if not self.resume:
+            self.save(state)  # in the place of one that an earlier fit may have left
             return
         tensors, content = load_checkpoint(self.path, "training")
         if content.get("fingerprint") != state.fingerprint:
@@ -149,6 +151,9 @@ class Checkpoint(Callback):
     def on_interrupt(self, state: TrainingState) -> None:
         self.save(state)
 
+    def on_end(self, state: TrainingState) -> None:
+        self.save(state)  # what follows a training takes time, too
+
     def save(self, state: TrainingState) -> None:
         if self.resume:
             return
@@ -159,6 +164,7 @@ class Checkpoint(Callback):
                     tensors[f"random.{name}" if rank == 0 else f"random.{name}@{rank}"] = stream
         if group.writes:
             save_checkpoint(self.path, "training", tensors, {**state.scalars(), "processes": group.size})
+        self.on_disk = True
         self._saved_at = time.monotonic()
 
     def remove(self) -> None:
