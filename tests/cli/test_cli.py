@@ -80,7 +80,7 @@ def test_fit_says_what_it_learned_and_json_is_for_machines(files, tmp_path):
     assert content["kept_loss"] <= content["loss"]
     assert f"6 epochs; kept epoch {content['kept_epoch']}, the best: loss {content['kept_loss']:.3f}" in shown.stderr
     untrained = topoter(*arguments, "--epochs", 0, "-o", tmp_path / "a.topoter")
-    assert "0 epochs: the encoder is untrained." in untrained.stderr
+    assert "0 epochs: nothing was trained." in untrained.stderr
 
 
 def test_evaluate_prints_the_promised_json():
