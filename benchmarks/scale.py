@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.memory import exponent
+from benchmarks.scale_page import tables
 from topoter.experiments.store import write_text
 
 ROOT = Path(__file__).parent.parent
@@ -35,6 +35,7 @@ EPOCHS = 2
 MEMORY, EMBED_MEMORY = "2GB", "3GB"
 MOST_AT_ONCE = 20_000_000  # edges of a graph that is embedded as a whole, too
 QUALITY = ("pubmed", "computers", "physics")
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -67,7 +68,7 @@ def _stored() -> dict[tuple[str, int], dict[str, Any]]:
 
 
 def write_graph(folder: Path, edges: int, seed: int = 0) -> None:
-    """Edges and features as parquet files of a million rows; text ids; the nodes of a block lie scattered over the files."""
+    """Edges and features as parquet files of a million rows; text ids; a block's nodes lie far apart in the files."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -210,60 +211,6 @@ CASES: dict[str, Callable[[Path, int, int], Iterator[dict[str, Any]]]] = {
     "embed": embed_case,
     "quality": quality_case,
 }
-
-
-# ---- the page ----------------------------------------------------------------------------------------------
-
-
-def tables(rows: dict[tuple[str, int], dict[str, Any]]) -> str:
-    """What was measured, as Markdown."""
-    lines = ["| | edges | seconds | peak memory |", "|---|---|---|---|"]
-    timed = {key: row for key, row in sorted(rows.items()) if "seconds" in row}
-    for (case, edges), row in timed.items():
-        epoch = f" ({row['epoch_s']:.1f} per epoch)" if "epoch_s" in row else ""
-        lines.append(f"| {case} | {edges:,} | {row['seconds']:.1f}{epoch} | {row['peak_mb'] / 1000:.2f} GB |")
-    said = []
-    for case in dict.fromkeys(case for case, _ in timed):
-        sizes = [edges for name, edges in timed if name == case]
-        if len(sizes) > 1:
-            key = "epoch_s" if "epoch_s" in timed[case, sizes[0]] else "seconds"
-            slope = exponent([float(size) for size in sizes], [timed[case, size][key] for size in sizes])
-            said.append(f"- {case}: time grows with edges to the power {slope:.2f}.")
-    for (case, edges), row in timed.items():
-        if "difference" in row:
-            said.append(f"- {case}, {edges:,} edges: {row['difference']:.1e} is the largest difference to all at once.")
-        if case == "fit parts" and ("fit whole", edges) in rows:
-            ratio = row["epoch_s"] / rows["fit whole", edges]["epoch_s"]
-            said.append(f"- {edges:,} edges: an epoch on parts takes {ratio:.2f} times one on the whole graph.")
-    quality = [row for (case, _), row in sorted(rows.items()) if case.startswith("quality")]
-    if quality:
-        said += ["", "| accuracy | whole graph | clusters | seeds |", "|---|---|---|---|"]
-        said += [
-            f"| {row['case'].partition(' ')[2]} | {row['whole']:.1f} | {row['clusters']:.1f} | {row['seeds']} |"
-            for row in quality
-        ]
-    return "\n".join([*lines, "", *said, "", *extrapolated(timed)]) + "\n"
-
-
-LARGER = {"papers100M": (111e6, 1.6e9), "ten billion edges": (1e9, 1e10)}  # nodes, edges
-
-
-def extrapolated(timed: dict[tuple[str, int], dict[str, Any]]) -> list[str]:
-    """Hours on one thread, by the time that each further edge took; the start of a process does not count."""
-    found: dict[str, float] = {}
-    for case, key in (("import", "seconds"), ("fit parts", "epoch_s"), ("embed in blocks", "seconds")):
-        sizes = sorted(edges for name, edges in timed if name == case)
-        if len(sizes) < 2:
-            return []
-        first, last = timed[case, sizes[0]], timed[case, sizes[-1]]
-        found[case] = (last[key] - first[key]) / (sizes[-1] - sizes[0])
-    heads = ["import", "an epoch on parts", "embed in blocks", "memory of fit, at least", "of embed, at least"]
-    lines = [f"| hours, one thread | {' | '.join(heads)} |", "|---|" + "---|" * len(heads)]
-    for name, (nodes, edges) in LARGER.items():
-        hours = [f"{edges * slope / 3600:.1f}" for slope in found.values()]
-        memory = [f"{(0.7e9 + per_node * nodes) / 1e9:.0f} GB" for per_node in (40, 25)]
-        lines.append(f"| {name} | {' | '.join([*hours, *memory])} |")
-    return lines
 
 
 if __name__ == "__main__":

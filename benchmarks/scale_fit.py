@@ -9,6 +9,7 @@ import json
 import sys
 import time
 import warnings
+from itertools import pairwise
 from typing import Any
 
 from topoter import TopoTER
@@ -44,7 +45,7 @@ def main() -> None:
         if group.writes:
             model.save(out)
             steps = {
-                key: [end - start for start, end in zip(seen, seen[1:])]
+                key: [end - start for start, end in pairwise(seen)]
                 for key, seen in (("wall", laps.wall), ("cpu", laps.cpu))
             }
             told = {

@@ -20,8 +20,12 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from topoter.errors import TopoterError
+from topoter.training.heartbeat import Heartbeat
 
-PATIENCE = timedelta(seconds=50)  # until a process that does not answer is given up
+PATIENCE = timedelta(seconds=50)  # until a process that is not heard of is given up
+
+
+_heartbeat: Heartbeat | None = None
 
 
 class ProcessLost(TopoterError):
@@ -44,6 +48,7 @@ class Group:
         """The module as it is called in a step: with gradients averaged over all processes."""
         if self.size == 1 or isinstance(module, DistributedDataParallel):
             return module
+        self.wait()
         return DistributedDataParallel(module)
 
     def total(self, *values: float) -> list[float]:
@@ -66,9 +71,9 @@ class Group:
         return self.total(float(flag))[0] > 0
 
     def wait(self) -> None:
-        """Go on when all processes are here."""
-        if self.size > 1:
-            dist.barrier()
+        """Go on when all processes are here, however long that takes, unless one is lost."""
+        if _heartbeat is not None:
+            _heartbeat.wait()
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
         """The tensor of every process, in their order."""
@@ -95,7 +100,13 @@ def process_group(device: str = "cpu") -> Iterator[Group]:
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         yield Group()
         return
-    dist.init_process_group("nccl" if device.startswith("cuda") else "gloo", timeout=PATIENCE)
+    global _heartbeat  # one for the process, as the group itself
+    store, rank, size = next(dist.rendezvous("env://", timeout=PATIENCE))
+    backend = "nccl" if device.startswith("cuda") else "gloo"
+    dist.init_process_group(
+        backend, store=dist.PrefixStore("group", store), rank=rank, world_size=size, timeout=PATIENCE
+    )
+    _heartbeat = Heartbeat(dist.PrefixStore("heartbeat", store), rank, size, PATIENCE.total_seconds())
     try:
         yield current_group()
     except (RuntimeError, dist.DistError) as error:
@@ -106,6 +117,8 @@ def process_group(device: str = "cpu") -> Iterator[Group]:
             f"Another process of this training was lost ({reason}). Run the same command with --resume to go on."
         ) from None
     finally:
+        _heartbeat.close()
+        _heartbeat = None
         dist.destroy_process_group()
 
 

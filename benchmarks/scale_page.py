@@ -1,0 +1,113 @@
+"""What benchmarks/scale.py measured, as Markdown: the figures, how they grow, and what larger graphs would take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.memory import exponent
+
+Rows = dict[tuple[str, int], dict[str, Any]]
+
+# Nodes, edges, features; how many machines of so many cores share the work.
+LARGER = {"papers100M": (111e6, 1.6e9, 1), "ten billion edges": (1e9, 1e10, 8)}
+CORES, IN_PARALLEL = 16, 0.5  # of a machine, and how much of them several processes turn into speed
+EPOCHS = 20
+
+
+def tables(rows: Rows) -> str:
+    """All of it."""
+    timed = {key: row for key, row in sorted(rows.items()) if "seconds" in row}
+    parts = [_figures(timed), _growth(timed), _compared(timed), _quality(rows), _extrapolated(timed)]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _figures(timed: Rows) -> list[str]:
+    lines = ["| | edges | CPU seconds | seconds | peak memory | its own | mapped |", "|---|---|---|---|---|---|---|"]
+    for (case, edges), row in timed.items():
+        epoch = f" ({row['epoch_cpu_s']:.1f} per epoch)" if "epoch_cpu_s" in row else ""
+        memory = " | ".join(f"{row[key] / 1000:.2f} GB" for key in ("peak_mb", "anonymous_mb", "mapped_mb"))
+        lines.append(f"| {case} | {edges:,} | {row['cpu_s']:.1f}{epoch} | {row['seconds']:.0f} | {memory} |")
+    return lines
+
+
+def _growth(timed: Rows) -> list[str]:
+    lines = []
+    for case, sizes in _sizes(timed).items():
+        if len(sizes) > 1:
+            key = "epoch_cpu_s" if "epoch_cpu_s" in timed[case, sizes[0]] else "cpu_s"
+            slope = exponent([float(size) for size in sizes], [timed[case, size][key] for size in sizes])
+            wall = exponent([float(size) for size in sizes], [timed[case, size]["seconds"] for size in sizes])
+            what = "an epoch's CPU time" if key == "epoch_cpu_s" else "CPU time"
+            lines.append(f"- {case}: {what} grows with edges to the power {slope:.2f}, all seconds {wall:.2f}.")
+    return lines
+
+
+def _compared(timed: Rows) -> list[str]:
+    lines = []
+    for (case, edges), row in timed.items():
+        whole = timed.get(("fit whole", 5_000_000))
+        if case == "fit parts" and whole:
+            ratio = (edges / row["epoch_cpu_s"]) / (5_000_000 / whole["epoch_cpu_s"])
+            lines.append(
+                f"- {edges:,} edges on parts: {edges / row['epoch_cpu_s']:,.0f} edges per CPU second, {ratio:.2f} "
+                "times those of the whole graph with 5,000,000."
+            )
+        two = timed.get(("fit parts, two processes", edges))
+        if case == "fit parts" and two:
+            apart = max(abs(ours / theirs - 1) for ours, theirs in zip(two["losses"], row["losses"]))
+            lines.append(f"- {edges:,} edges, two processes: losses differ from one process's by {apart:.2%} at most.")
+        if "difference" in row:
+            lines.append(
+                f"- {case}, {edges:,} edges: {row['difference']:.1e} is the largest difference to all at once."
+            )
+    return lines
+
+
+def _quality(rows: Rows) -> list[str]:
+    found = [row for (case, _), row in sorted(rows.items()) if case.startswith("quality")]
+    if not found:
+        return []
+    lines = ["| accuracy | whole graph | clusters | difference | seeds |", "|---|---|---|---|---|"]
+    for row in found:
+        name, apart = row["case"].partition(" ")[2], row["clusters"] - row["whole"]
+        lines.append(f"| {name} | {row['whole']:.1f} | {row['clusters']:.1f} | {apart:+.1f} | {row['seeds']} |")
+    return lines
+
+
+def _extrapolated(timed: Rows) -> list[str]:
+    """By what each further edge took of CPU time, and each further node of memory, between two sizes."""
+    slopes = {
+        "import": _slope(timed, "import", "cpu_s", 1.0),
+        "cutting": _slope(timed, "fit parts", "start_cpu_s", 1.0),
+        "epoch": _slope(timed, "fit parts", "epoch_cpu_s", 1.0),
+        "embed": _slope(timed, "embed in blocks", "cpu_s", 1.0),
+    }
+    memory = _slope(timed, "fit parts", "anonymous_mb", 0.1)  # ten edges to a node
+    if None in slopes.values() or memory is None:
+        return []
+    heads = ["CPU hours: import", "cutting", "an epoch", "embed", "machines", "hours", "memory of a process"]
+    lines = [f"| | {' | '.join(heads)} |", "|---|" + "---|" * len(heads)]
+    for name, (nodes, edges, machines) in LARGER.items():
+        hours = {what: edges * float(slope or 0) / 3600 for what, slope in slopes.items()}
+        shared = (EPOCHS * hours["epoch"] + hours["embed"]) / (machines * CORES * IN_PARALLEL)
+        alone = hours["import"] / (CORES * IN_PARALLEL) + hours["cutting"]
+        said = " | ".join(f"{value:.1f}" for value in hours.values())
+        own = timed["fit parts", _sizes(timed)["fit parts"][0]]["anonymous_mb"] / 1000 + nodes * memory / 1000
+        lines.append(f"| {name} | {said} | {machines} | {alone + shared:.1f} | {own:.0f} GB |")
+    return lines
+
+
+def _slope(timed: Rows, case: str, key: str, per: float) -> float | None:
+    """Growth of a figure with the edges, or with `per` of them, from the smallest size to the largest."""
+    sizes = _sizes(timed).get(case, [])
+    if len(sizes) < 2:
+        return None
+    first, last = timed[case, sizes[0]], timed[case, sizes[-1]]
+    return float((last[key] - first[key]) / (per * (sizes[-1] - sizes[0])))
+
+
+def _sizes(timed: Rows) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for case, edges in timed:
+        found.setdefault(case, []).append(edges)
+    return found
