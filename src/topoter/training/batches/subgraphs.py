@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("topoter")
 
-CLUSTERS_JOINED = 8  # per batch: more of them mix better, and cut off more edges
+CLUSTERS_JOINED = 8  # per part: more of them mix better, and cut off more edges
 HOPS, FANOUT = 2, 4  # of sampled neighbourhoods
 
 
@@ -97,8 +97,9 @@ class ClusterBatches(SubgraphBatches):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.steps = max(1, round(self.graph.num_nodes / self.batch_nodes))
-        size = self.group.size  # a step's clusters are shared among the processes, as many for each
-        clusters = size if self.steps == 1 else size * -(-CLUSTERS_JOINED // size) * self.steps
+        # Each process joins as many clusters, smaller ones: with fewer, unconnected pairs would be of one cluster more
+        # often, which are harder to tell, and the losses would be others than those of one process.
+        clusters = self.group.size * (1 if self.steps == 1 else CLUSTERS_JOINED * self.steps)
         seed = self.generator.initial_seed()
         part = partition(self.graph, clusters, seed)
         self.between = cut_share(self.graph, part)
