@@ -15,6 +15,7 @@ from topoter.datasets import block_model
 from topoter.encoders import Hops
 from topoter.errors import TopoterError
 from topoter.structure.adjacency import Adjacency
+from topoter.structure.likely_graph import likely_graph
 
 DEFAULT = {"epochs": 20}  # all else is what TopoTER() does
 
@@ -25,7 +26,7 @@ def graph(seed: int = 0) -> Data:
 
 def test_the_embedding_is_the_parts_side_by_side_turned_to_their_principal_axes() -> None:
     data = graph()
-    model = TopoTER(**DEFAULT).fit(data)
+    model = TopoTER(**DEFAULT, encoder_parameters={"completion": 0.0}).fit(data)
     encoder = model.model_.encoder
     assert isinstance(encoder, Hops)
     x = (data.x.double() - encoder.mean) / encoder.deviation
@@ -43,6 +44,15 @@ def test_the_embedding_is_the_parts_side_by_side_turned_to_their_principal_axes(
     torch.testing.assert_close(z @ z.t(), gram, atol=1e-3, rtol=0)
     spread = z.std(0)
     assert bool((spread.diff() <= 1e-6).all())  # the first column says most
+
+
+def test_nodes_are_drawn_towards_their_likely_neighbours_by_half_the_length_of_what_they_say_themselves() -> None:
+    data = graph()
+    alone = torch.from_numpy(TopoTER(**DEFAULT, encoder_parameters={"completion": 0.0}).fit_transform(data))
+    model = TopoTER(**DEFAULT)
+    z = torch.from_numpy(model.fit_transform(data))
+    drawn = dense_propagation(dense_adjacency(likely_graph(alone))).float() @ alone
+    torch.testing.assert_close(z, alone + 0.5 * alone.norm() / drawn.norm() * drawn, atol=1e-4, rtol=1e-4)
 
 
 def test_width_does_not_pretend() -> None:

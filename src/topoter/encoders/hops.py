@@ -1,11 +1,12 @@
 """Several hops of the features and the graph itself, side by side: the encoder behind topoter's default.
 
     H = S^k X V W                            # trained: a linear map of what is k hops away, in its leading directions V
-    Z = [H | X V0 | S X V1 | coordinates]    # the embedding: beside H the features, and the place in the graph
+    Z = [H | X V0 | S X V1 | coordinates]    # beside H the features, and the place in the graph
+    Z + c S^ Z                               # the embedding: Z drawn towards its likely neighbours
 
 How much each part counts follows from deleted edges, without labels: where the ends of deleted edges have like features
 H counts most, where they have not the features themselves do, and the coordinates count as far as they foretell
-deleted edges better than the features.
+deleted edges better than the features. S^ propagates over the graph that Z believes in (`structure.likely_graph`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from topoter.errors import DataError, unknown_name
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
 from topoter.structure.hops import Preparation, leading_directions, propagate
+from topoter.structure.likely_graph import likely_graph
 from topoter.structure.spectral import coordinates
 
 _logger = logging.getLogger(__name__)
@@ -33,6 +35,7 @@ HOP0, HOP1 = (1.0, 0.4), (0.5, 0.0)  # lengths beside H of length one: where nei
 STRUCTURE_FACTOR, STRUCTURE_MOST = 0.4, 1.5
 # A part of fewer directions is shorter in proportion to their root: one column must not drown the rest.
 FEW_DIRECTIONS = 16
+COMPLETION = 0.5  # length of what likely neighbours say, beside what a node says itself
 
 
 class Hops(Encoder):
@@ -45,6 +48,7 @@ class Hops(Encoder):
         rank_beside: of hops 0 and 1.
         structure: "spectral" places nodes by eigenvectors of the adjacency, "none" leaves the graph to the features.
         eigenvectors: how many are tried; those that do not foretell hidden edges are left out.
+        completion: how far a node is drawn towards its likely neighbours; 0 leaves them out.
     """
 
     mean: Tensor
@@ -56,6 +60,7 @@ class Hops(Encoder):
     axes: Tensor
     agreement: Tensor
     strength: Tensor
+    pull: Tensor
 
     def __init__(
         self,
@@ -66,6 +71,7 @@ class Hops(Encoder):
         rank_beside: int = 256,
         structure: str = "spectral",
         eigenvectors: int = 128,
+        completion: float = COMPLETION,
     ) -> None:
         super().__init__()
         if structure not in STRUCTURES:
@@ -74,6 +80,7 @@ class Hops(Encoder):
         self.order, self.structure = order, structure
         self._ranks = {0: rank_beside, 1: rank_beside, order: rank}
         self._eigenvectors = eigenvectors
+        self._completion = completion
         self.weight = nn.Parameter(torch.zeros(0, 0))  # W [R, R]
         empty = torch.zeros(0)
         for name in ("mean", "deviation", "centre", "lengths"):
@@ -83,6 +90,7 @@ class Hops(Encoder):
         self.register_buffer("graph_key", torch.zeros((), dtype=torch.int64))
         self.register_buffer("agreement", torch.zeros(()))
         self.register_buffer("strength", torch.zeros(()))
+        self.register_buffer("pull", torch.zeros(()))  # c
 
     # ---- the start, from the data --------------------------------------------------------------------------
 
@@ -109,7 +117,6 @@ class Hops(Encoder):
             place, strength = coordinates(adjacency, self._eigenvectors, generator)
             self.place, self.strength = place.to(adjacency.device), torch.tensor(strength)
         self.graph_key = _key(adjacency)
-        self._join(x, adjacency)
 
     def prepared(self, x: Features) -> Features:
         return Preparation(self.mean, self.deviation)(x)
@@ -136,7 +143,8 @@ class Hops(Encoder):
         if isinstance(adjacency, Tensor):
             adjacency, _ = Adjacency.from_edge_index(adjacency, x.shape[0])
         joined = torch.cat(self._parts(self.prepared(x), adjacency), dim=1)
-        return ((joined - self.centre) * self.lengths) @ self.axes
+        z = ((joined - self.centre) * self.lengths) @ self.axes
+        return z + self.pull * _of_likely_neighbours(z) if float(self.pull) else z
 
     @torch.no_grad()
     def finish(self, x: Features, adjacency: Adjacency) -> None:
@@ -162,6 +170,10 @@ class Hops(Encoder):
         values, axes = values.flip(0)[: self._most], axes.flip(1)[:, : self._most]
         self.axes = axes[:, values > 1e-10 * values.max()].float()
         self.out_channels = self.axes.size(1)
+        if self._completion:
+            z = joined @ self.axes
+            drawn = _of_likely_neighbours(z)
+            self.pull = self._completion * (z.square().sum() / drawn.square().sum().clamp(min=1e-12)).sqrt()
 
     def part_lengths(self) -> list[float]:
         """Of the trained part, hop 0, hop 1 and the coordinates."""
@@ -195,6 +207,7 @@ class Hops(Encoder):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Take the shapes of the saved arrays: they follow from the data."""
+        state_dict.setdefault(prefix + "pull", torch.zeros(()))  # of a model from before there were likely neighbours
         for own in (self._buffers, self._parameters):
             for name, tensor in own.items():
                 saved = state_dict.get(prefix + name)
@@ -203,6 +216,11 @@ class Hops(Encoder):
                     setattr(self, name, nn.Parameter(empty) if own is self._parameters else empty)
         super()._load_from_state_dict(state_dict, prefix, *args)
         self.out_channels = self.axes.size(1)
+
+
+def _of_likely_neighbours(z: Tensor) -> Tensor:
+    """S^ Z."""
+    return propagate(likely_graph(z), z, 1)
 
 
 def _key(adjacency: Adjacency) -> Tensor:

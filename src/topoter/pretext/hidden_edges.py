@@ -15,7 +15,7 @@ from topoter.pretext.transformation import EdgeChange, Rate, exact, hide
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.hops import propagate
 
-MOST_PAIRS = 2000  # of each kind
+MOST_PAIRS = 1000  # of each kind, in each draw
 
 
 def area_under_curve(scores: Tensor, label: Tensor) -> float:
@@ -38,11 +38,10 @@ class HiddenEdges:
     @classmethod
     def draw(
         cls, signal: Tensor, adjacency: Adjacency, hops: int, share: float, rate: Rate, generator: torch.Generator
-    ) -> tuple[HiddenEdges, Adjacency]:
-        """The pairs, and the graph without the hidden edges.
+    ) -> HiddenEdges:
+        """The pairs, seen from a transformation of the graph without the hidden edges, at the rate of training.
 
-        The signal is propagated on a transformation of that graph, at the rate of training: it is H~ that must foretell
-        them. On the graph itself the start looks too good, and training would stop too soon.
+        It is H~ that must foretell them. On the graph itself the start looks too good, and training would stop too soon.
         """
         hiding = hide(adjacency, share, generator)
         hidden = hiding.pair_type == EdgeChange.DELETE
@@ -50,12 +49,12 @@ class HiddenEdges:
         pairs, visible = hiding.pairs[:, chosen], hiding.adjacency_t
         h = propagate(exact(visible, rate, generator).adjacency_t, signal, hops)
         h = h - h.mean(0)
-        return cls(h[pairs[0]], h[pairs[1]], hidden[chosen].float().cpu()), visible
+        return cls(h[pairs[0]], h[pairs[1]], hidden[chosen].float().cpu())
 
     @torch.no_grad()
     def auc(self, weight: Tensor) -> float:
         """For H = B W, by the inner products of H's rows; in percent."""
-        scores = ((self.first @ weight) * (self.second @ weight)).sum(1)
+        scores = ((self.first @ (weight @ weight.t())) * self.second).sum(1)
         return area_under_curve(scores.cpu(), self.label)
 
 

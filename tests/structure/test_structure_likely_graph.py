@@ -1,0 +1,51 @@
+"""Likely neighbours against a plain search, cut into groups, and at the edges of what can be asked."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from topoter.structure import likely_graph as module
+from topoter.structure.likely_graph import likely_graph
+
+
+def rows(count: int, width: int = 5, seed: int = 0) -> torch.Tensor:
+    z = torch.randn(count, width, generator=torch.Generator().manual_seed(seed))
+    return z - z.mean(0)
+
+
+def test_each_node_is_joined_to_those_of_the_largest_cosine_above_zero() -> None:
+    z = rows(40)
+    graph = likely_graph(z, neighbours=3)
+    unit = z / z.norm(dim=1, keepdim=True)
+    cosine = (unit @ unit.t()).fill_diagonal_(-2)
+    wanted = torch.zeros(40, 40)
+    for node in range(40):
+        for other in cosine[node].argsort(descending=True)[:3]:
+            weight = cosine[node, other].clamp(min=0)
+            wanted[node, other] = wanted[other, node] = weight
+    found = torch.zeros(40, 40)
+    assert graph.weight is not None
+    found[graph.edges[0], graph.edges[1]] = graph.weight
+    torch.testing.assert_close(found + found.t(), wanted)
+
+
+def test_a_large_graph_is_searched_in_groups_and_finds_most_of_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    centres = 8 * rows(6, seed=1)
+    z = centres.repeat_interleave(50, 0) + rows(300)
+    whole = set(map(tuple, likely_graph(z, 5).edges.t().tolist()))
+    monkeypatch.setattr(module, "_MOST_TOGETHER", 100)
+    monkeypatch.setattr(module, "_BLOCK_ENTRIES", 1000)
+    parts = set(map(tuple, likely_graph(z, 5).edges.t().tolist()))
+    assert len(parts & whole) > 0.8 * len(whole)
+    assert {node for pair in parts for node in pair} == set(range(300))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_graph_of_few_nodes_has_as_many_neighbours_as_there_are(count: int) -> None:
+    assert likely_graph(rows(count).abs() + 1).num_edges == count * (count - 1) // 2
+
+
+def test_equal_rows_and_rows_of_zeros_do_not_fail() -> None:
+    assert likely_graph(torch.ones(10, 3), 4).num_edges > 0
+    assert likely_graph(torch.zeros(10, 3), 4).num_edges == 0
