@@ -92,7 +92,9 @@ def _root(
 def main() -> None:
     """Run a command and turn every expected failure into one line and an exit code."""
     # A shell lets what it starts in the background ignore Ctrl-C; a SIGINT sent on purpose has to work there too.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # SIGTERM likewise: what is half written is removed on the way out.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     if any(":" in argument for argument in sys.argv[1:]):  # "my_module:MyEncoder": also a module in this folder
         sys.path.append(os.getcwd())
     try:

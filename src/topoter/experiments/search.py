@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 import torch
+from filelock import FileLock
 
 from topoter.datasets.splits import random_split
 from topoter.errors import DataError, TopoterError, UsageError
 from topoter.experiments.recipes import DEFAULT, load_recipe
 from topoter.experiments.runs import versions
 from topoter.experiments.store import locked, read_lines, write_lines
+from topoter.graphs.atomic import is_gone, this_process
 from topoter.methods import build
 from topoter.tasks.link_split import LinkSplit, auc_and_ap, split_links
 from topoter.tasks.node_classification import known_labels, without_labels
@@ -189,22 +191,32 @@ class Search:
         import optuna
         from optuna.trial import TrialState
 
+        done, going = (TrialState.COMPLETE,), (TrialState.RUNNING,)
+        for left in self.study.get_trials(deepcopy=False, states=going):
+            owner = left.user_attrs.get("process")
+            if owner is None or is_gone(owner):  # its process was killed
+                self.study.tell(left.number, state=TrialState.FAIL, skip_if_finished=True)
+        self._keep()
         given = {name: _label(self.start[name]) for name in self.space if name in self.start}
-        if all(value in self.space[name] for name, value in given.items()):
-            self.study.enqueue_trial(given, skip_if_exists=True)  # the recipe itself comes first
-        done = (TrialState.COMPLETE,)
+        known = self.study.get_trials(deepcopy=False, states=(*done, *going, TrialState.WAITING))
+        missing = given not in [trial.system_attrs.get("fixed_params", trial.params) for trial in known]
+        if missing and all(value in self.space[name] for name, value in given.items()):
+            self.study.enqueue_trial(given)  # the recipe itself comes first
         while len(self.study.get_trials(deepcopy=False, states=done)) < trials:
-            # A new one for every trial: a search that was resumed must not draw again what it has drawn.
-            count = len(self.study.get_trials(deepcopy=False))
+            # A new one for every trial: a search that was resumed must not draw again what it has drawn. Those that
+            # came to nothing do not count, so that it goes on as if it had never been stopped.
+            count = len(self.study.get_trials(deepcopy=False, states=(*done, *going)))
             self.study.sampler = optuna.samplers.TPESampler(seed=[self.seed, count])
             asked = self.study.ask()
             try:
+                asked.set_user_attr("process", this_process())
                 trial = self._tried(asked)
             except BaseException:
-                self.study.tell(asked, state=TrialState.FAIL)
+                self.study.tell(asked, state=TrialState.FAIL, skip_if_finished=True)
                 raise
             asked.set_user_attr("trial", msgspec.to_builtins(trial))
-            self.study.tell(asked, trial.score)
+            self.study.tell(asked, trial.score, skip_if_finished=True)
+            self._keep()
             if on_trial is not None:
                 on_trial(trial)
         return msgspec.convert(self.study.best_trial.user_attrs["trial"], Trial)
@@ -212,8 +224,21 @@ class Search:
     @property
     def trials(self) -> list[Trial]:
         """Those that are done."""
-        stored = (trial.user_attrs.get("trial") for trial in self.study.get_trials(deepcopy=False))
-        return [msgspec.convert(trial, Trial) for trial in stored if trial]
+        from optuna.trial import TrialState
+
+        done = self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        return [msgspec.convert(trial.user_attrs["trial"], Trial) for trial in done]
+
+    def _keep(self) -> None:
+        """Add to the file of all searches what of this one's journal it does not have, each setting once."""
+        with locked(self.path.parent):
+            rows = [row for _, row in read_lines(self.path, Trial)]
+            there = [(row.parameters, row.scores) for row in rows if row.search == self.name]
+            for trial in self.trials:
+                if (trial.parameters, trial.scores) not in there:
+                    rows.append(trial)
+                    there.append((trial.parameters, trial.scores))
+            write_lines(self.path, sorted(rows, key=lambda row: (row.search, row.number)))
 
     def _tried(self, asked: Any) -> Trial:
         """The scores of a setting that Optuna proposes, from an earlier trial of it or by training."""
@@ -228,16 +253,26 @@ class Search:
                 return msgspec.structs.replace(known, number=asked.number)
         found = self.scores(self.about["method"], setting)
         about = {"search": self.name, "number": asked.number, **self.about}
-        trial = msgspec.convert({**about, "parameters": setting, "versions": versions(), **found}, Trial)
-        with locked(self.path.parent):
-            rows = [*(row for _, row in read_lines(self.path, Trial)), trial]
-            write_lines(self.path, sorted(rows, key=lambda row: (row.search, row.number)))
-        return trial
+        return msgspec.convert({**about, "parameters": setting, "versions": versions(), **found}, Trial)
 
 
 def _label(value: Any) -> str:
     """A value as Optuna keeps it: numbers, texts and dictionaries alike."""
     return json.dumps(value)
+
+
+class _JournalLock:
+    """Optuna's own lock outlives a process that is killed, and the next one waits for it; this one goes with it."""
+
+    def __init__(self, path: Path) -> None:
+        self._lock = FileLock(path.with_name(f".{path.name}.lock"))
+
+    def acquire(self) -> bool:
+        self._lock.acquire()
+        return True
+
+    def release(self) -> None:
+        self._lock.release()
 
 
 def _study(path: Path, name: str, content: dict[str, Any]) -> Any:
@@ -249,7 +284,7 @@ def _study(path: Path, name: str, content: dict[str, Any]) -> Any:
         raise TopoterError("A search needs Optuna: pip install 'topoter[search]'.") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     path.parent.mkdir(parents=True, exist_ok=True)
-    storage = optuna.storages.JournalStorage(JournalFileBackend(str(path)))
+    storage = optuna.storages.JournalStorage(JournalFileBackend(str(path), lock_obj=_JournalLock(path)))
     study = optuna.create_study(storage=storage, study_name=name, direction="maximize", load_if_exists=True)
     content = json.loads(json.dumps(content))
     if study.user_attrs.get("content", content) != content:
