@@ -273,6 +273,8 @@ def _keep_or_clear(folder: Path, model: TopoTER, directory: GraphDirectory, size
     for name, tensor in sorted(model.model_.encoder.state_dict().items()):
         digest.update(name.encode() + tensor.cpu().contiguous().numpy().tobytes())
     mark, said = folder / "of", digest.hexdigest()
+    if folder.is_symlink():
+        raise DataError(f"{folder} is a symbolic link, and not the folder of blocks that belongs there: remove it.")
     if mark.is_file() and mark.read_text() == said:
         _logger.info("Going on with the blocks of an embedding that was stopped.")
         return

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.text import Text
 
 from topoter.errors import PoorEmbeddingWarning, UsageError, unknown_name
@@ -20,8 +22,24 @@ from topoter.errors import PoorEmbeddingWarning, UsageError, unknown_name
 if TYPE_CHECKING:
     from topoter.training import Callback, EpochRecord, TrainingState
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """Text from a user's file without what would steer a terminal: escape sequences, changes of direction."""
+    return _UNSEEN.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+
+
+class _SafeConsole(Console):
+    """A console that shows control characters of what it is given, instead of obeying them."""
+
+    def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+
+out = _SafeConsole(highlight=False)
+err = _SafeConsole(stderr=True, highlight=False)
 
 # Options that mean the same in every command.
 DataRoot = Annotated[

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,9 @@ import torch
 from topoter.datasets import embedded
 from topoter.datasets.base import REGISTRY, Dataset, register
 from topoter.datasets.checks import read_checked
-from topoter.errors import DataError
+from topoter.errors import DataError, TopoterError
+from topoter.graphs.archives import check_zip
+from topoter.graphs.problems import READING_ERRORS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -85,7 +86,9 @@ def read_tu(source: Path, name: str) -> list[Data]:
     """
     try:
         tables = _tables(source, name)
-    except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
+    except TopoterError:
+        raise
+    except READING_ERRORS as error:
         raise DataError(f"{source} cannot be read as the TU dataset {name}: {error}.") from error
 
     graph_of = tables["graph_indicator"][:, 0] - 1
@@ -124,6 +127,7 @@ def _tables(source: Path, name: str) -> dict[str, np.ndarray]:
     if source.is_dir():
         tables = {files[path.name]: _integers(path.read_bytes()) for path in source.iterdir() if path.name in files}
     else:
+        check_zip(source)
         with zipfile.ZipFile(source) as archive:
             members = {Path(member).name: member for member in archive.namelist()}
             tables = {part: _integers(archive.read(members[file])) for file, part in files.items() if file in members}

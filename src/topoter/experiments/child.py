@@ -22,18 +22,18 @@ from topoter.experiments.store import plain
 
 
 class Request(msgspec.Struct, frozen=True):
-    """Which run to make, and where the data are."""
+    """Which run to make, where the data are, and for which process."""
 
     run: Run
     data_root: str | None
+    parent: int
 
 
 def main() -> None:
     """Make the run that is asked for."""
-    parent = os.getppid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; our parent ends us
-    threading.Thread(target=end_with, args=(parent,), daemon=True).start()
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
+    threading.Thread(target=end_with, args=(request.parent,), daemon=True).start()
     with os.fdopen(os.dup(1), "wb") as channel:
         os.dup2(2, 1)  # whatever a library prints is not for our parent to read
 

@@ -58,7 +58,9 @@ def on_this_machine(jobs: int) -> Engine:
     environment["LOKY_MAX_MEMORY_LEAK_SIZE"] = "1e18"  # a larger dataset is no leak: keep the process
 
     def start() -> Executor:
-        executor: Executor = ProcessPoolExecutor(jobs, initializer=_begin_work, initargs=(threads,), env=environment)
+        executor: Executor = ProcessPoolExecutor(
+            jobs, initializer=_begin_work, initargs=(threads, os.getpid()), env=environment
+        )
         with _no_interrupt(), _without_warning("resource_tracker"):
             executor.submit(os.getpid)  # starts all of them
         return executor
@@ -100,17 +102,20 @@ def _at_most(threads: int, before: str | None) -> str:
     return str(min(threads, int(before)) if before and before.isdigit() else threads)
 
 
-def _begin_work(threads: int) -> None:
+def _begin_work(threads: int, parent: int) -> None:
     """What a process of our own does first."""
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; ours is to be ended by our parent
     torch.set_num_threads(min(threads, torch.get_num_threads()))
-    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=end_with, args=(parent,), daemon=True).start()
 
 
 def end_with(parent: int) -> None:
-    """A killed parent cannot end its processes; none of them shall go on for hours on its own."""
+    """A killed parent cannot end its processes; none of them shall go on for hours on its own.
+
+    Its number comes from itself: asked for here, it would be another one if the parent is gone already.
+    """
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

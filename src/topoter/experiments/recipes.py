@@ -82,9 +82,12 @@ def read_recipe(path: Path) -> dict[str, Any]:
         found = msgspec.toml.decode(path.read_bytes())["recipes"]["best"]
     except FileNotFoundError:
         raise DataError(f"{path}: no such file.") from None
-    except (msgspec.DecodeError, KeyError, TypeError) as error:
-        raise DataError(f"{path} holds no recipe: the table [recipes.best] is missing ({error}).") from None
-    return dict(found)
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        said = " ".join(str(error).split())
+        raise DataError(f"{path} holds no recipe: the table [recipes.best] is missing ({said}).") from None
+    if not isinstance(found, dict):
+        raise DataError(f"{path} holds no recipe: [recipes.best] must be a table. Got {found!r} instead.")
+    return found
 
 
 @cache

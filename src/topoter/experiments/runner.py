@@ -6,6 +6,7 @@ The process that submits is the only one that writes: workers hand back what the
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 import traceback
@@ -120,7 +121,7 @@ def make(run: Run, data_root: Path | None, progress: Progress | None = None) -> 
     if run.limits is None:
         return make_here(run, data_root, progress)
     made_with, told = versions(), progress or (lambda done, steps, text: None)
-    asked = {"run": run, "data_root": None if data_root is None else str(data_root)}
+    asked = {"run": run, "data_root": None if data_root is None else str(data_root), "parent": os.getpid()}
     found = watch(
         "topoter.experiments.child", msgspec.json.encode(asked), run.limits, lambda line: told(*line["progress"])
     )

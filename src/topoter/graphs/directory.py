@@ -27,6 +27,7 @@ import torch
 from topoter.errors import DataError
 from topoter.graphs.arrow import pa, pq
 from topoter.graphs.ids import positions, same_type, user_ids
+from topoter.graphs.problems import READING_ERRORS
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -93,6 +94,8 @@ class GraphDirectory:
         manifest = _read_manifest(folder)
         for name, stored in manifest.files.items():
             file = folder / name
+            if Path(name).name != name:
+                raise _damaged(folder, f"{MANIFEST} names {name!r}, which is not in the folder")
             if not file.is_file():
                 raise _damaged(folder, f"{name} is missing")
             if file.stat().st_size != stored.bytes:
@@ -179,7 +182,7 @@ class GraphDirectory:
     def _array(self, name: str) -> np.ndarray:
         try:
             array: np.ndarray = np.load(self.path / name, mmap_mode="r", allow_pickle=False)
-        except (ValueError, OSError, EOFError) as error:
+        except READING_ERRORS as error:
             raise _damaged(self.path, f"{name} is no array") from error
         expected = {
             "indptr.npy": (self.num_nodes + 1,),
@@ -229,7 +232,7 @@ def _read_manifest(folder: Path) -> Manifest:
     try:
         said = msgspec.json.decode(content)
         kind, version = said["kind"], said["version"]
-    except (msgspec.DecodeError, KeyError, TypeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
         raise _damaged(folder, f"{MANIFEST} cannot be read") from None
     if kind != _KIND:
         raise DataError(f"{folder} is no graph directory: its {MANIFEST} describes something else.")
@@ -240,7 +243,7 @@ def _read_manifest(folder: Path) -> Manifest:
         )
     try:
         return msgspec.json.decode(content, type=Manifest)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _damaged(folder, f"{MANIFEST} is not complete ({error})") from None
 
 

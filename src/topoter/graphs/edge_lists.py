@@ -69,7 +69,8 @@ def read_edges(table: Table, weight_column: str | None = None, time_column: str 
     weight = time = None
     if weight_column:
         written = arrow[weight_column]
-        weight = to_float(written).astype(np.float32)
+        with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and so a bad weight
+            weight = to_float(written).astype(np.float32)
         dropped = f"edges with a bad weight in column {weight_column!r}"
         keep &= table.keep_good(bad_weights(weight), lambda row: bad_weight(written[row].as_py()), dropped)
     if time_column:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from topoter.errors import DataError, TopoterError, UsageError
+from topoter.graphs.archives import check_zip
 from topoter.graphs.arrow import pa
 from topoter.graphs.matrices import as_matrix, finite_rows, first_bad_value, select_rows
 from topoter.graphs.node_tables import open_nodes, read_nodes
@@ -56,6 +57,7 @@ def read_features(
         )
     # Opened here, because NumPy leaves a damaged file open.
     with existing(path).open("rb") as file, explained(f"{path} is not an array of numbers"):
+        check_zip(path)
         values = _load_npz(file) if path.suffix.lower() == ".npz" else np.load(file, allow_pickle=False)
     return array_features(values, str(path), drop_bad)
 

@@ -19,6 +19,7 @@ def as_matrix(values: Any, name: str) -> Tensor:
     import scipy.sparse
 
     if scipy.sparse.issparse(values):
+        _check_numbers(values.dtype, name)
         return sparse_tensor(values.tocsr())
     if isinstance(values, Tensor):
         values = values.detach()
@@ -28,19 +29,24 @@ def as_matrix(values: Any, name: str) -> Tensor:
             return sparse_tensor(scipy.sparse.csr_matrix(parts, shape=tuple(values.shape)))
     else:
         array = np.asarray(values)
-        if array.dtype == object or not (np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.bool_)):
-            raise DataError(f"{name} holds values of dtype {array.dtype}, not numbers.")
+        _check_numbers(array.dtype, name)
         # torch shares memory with NumPy only where it may write; a read-only array is copied.
-        values = torch.from_numpy(np.require(array, dtype=np.float32, requirements=["C", "W"]))
+        with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and refused as such
+            values = torch.from_numpy(np.require(array, dtype=np.float32, requirements=["C", "W"]))
     if values.dim() != 2:
         raise DataError(f"{name} must have the shape [num_nodes, num_features]. Got {list(values.shape)} instead.")
     return values.to(torch.float32)
 
 
+def _check_numbers(dtype: np.dtype[Any], name: str) -> None:
+    if dtype.kind not in "fiub":
+        raise DataError(f"{name} holds values of dtype {dtype}, not numbers.")
+
+
 def sparse_tensor(matrix: Any) -> Tensor:
     """A SciPy CSR matrix as a torch sparse CSR tensor of float32."""
     matrix.sum_duplicates()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(over="ignore"):
         # torch says once per process that its CSR layout is beta: nothing a user could act on.
         warnings.filterwarnings("ignore", message=".*(Sparse CSR|sparse CSR|invariant).*")
         return torch.sparse_csr_tensor(

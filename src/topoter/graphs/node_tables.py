@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from topoter.errors import DataError, UsageError
-from topoter.graphs.arrow import pa, pacsv, pq
+from topoter.graphs.arrow import pa, pacsv, pc, pq
 from topoter.graphs.atomic import atomic_write, check_writable
 from topoter.graphs.headers import NODES, open_table, settle
 from topoter.graphs.ids import NodeIds, arrow_ids, positions, same_type
-from topoter.graphs.tables import Table
+from topoter.graphs.tables import NUMBER, Table
+from topoter.graphs.text import TextTable
 
 ID_NAMES = ("id", "node", "node_id", "nodeid")
 TABLE_FORMATS = (".csv", ".tsv", ".parquet")
@@ -68,6 +70,7 @@ def read_nodes(table: Table, id_column: str | None) -> tuple[pa.ChunkedArray, di
     if table.ragged:
         table.notes.append(f"Dropped {table.ragged:,} lines of {table.path} with the wrong number of columns.")
     (ids,) = table.ids(arrow, [name])
+    ids = without_quotes(ids) if isinstance(table, TextTable) else ids
     keep = table.rows_with_id(ids, name, f"rows of {table.path} without an id", lambda: _hint(arrow, name, id_column))
     codes = ids.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
     repeated = np.ones(len(codes), dtype=bool)
@@ -78,6 +81,26 @@ def read_nodes(table: Table, id_column: str | None) -> tuple[pa.ChunkedArray, di
         f"rows of {table.path} with an id seen before",
     )
     return ids, {column: arrow[column] for column in table.names if column != name}, keep
+
+
+_FORMULA = r"^('*[=+\-@\t\r])"
+
+
+def _without_formulas(table: pa.Table) -> pa.Table:
+    quoted = {}
+    for name, column in zip(table.column_names, table.columns):
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            written = pc.replace_substring_regex(column, pattern=_FORMULA, replacement=r"'\1")
+            column = pc.if_else(pc.match_substring_regex(column, NUMBER), column, written)
+        quoted[re.sub(_FORMULA, r"'\1", name)] = column
+    return pa.table(quoted)
+
+
+def without_quotes(ids: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """Ids as they were before a ' was written before what looks like a formula."""
+    if not pa.types.is_string(ids.type):
+        return ids
+    return pc.replace_substring_regex(ids, pattern=_FORMULA.replace("('*", "'('*"), replacement=r"\1")
 
 
 def _hint(table: pa.Table, name: str, asked: str | None) -> str:
@@ -106,8 +129,14 @@ def check_table_destination(path: Path) -> None:
 
 
 def write_columns(path: Path, columns: Mapping[str, Any], header: bool = True) -> None:
-    """Write columns in the format of the extension, one of `TABLE_FORMATS`."""
+    """Write columns in the format of the extension, one of `TABLE_FORMATS`.
+
+    In text, a word that a spreadsheet would take for a formula gets a ' before it, unless the environment variable
+    TOPOTER_CSV_FORMULAS is 1; `without_quotes` takes it off again.
+    """
     table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    if path.suffix.lower() != ".parquet" and os.environ.get("TOPOTER_CSV_FORMULAS") != "1":
+        table = _without_formulas(table)
     if path.suffix.lower() == ".parquet":
         pq.write_table(table, path)
     else:

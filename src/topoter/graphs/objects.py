@@ -101,10 +101,13 @@ def from_scipy(matrix: Any, name: str) -> RawGraph:
     """A square adjacency matrix; its values are edge weights unless they are all one."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise DataError(f"{name}: an adjacency matrix must be square. Got {list(matrix.shape)} instead.")
+    if matrix.dtype.kind not in "fiub":
+        raise DataError(f"{name}: edge weights must be numbers. Got {matrix.dtype} instead.")
     matrix = matrix.tocoo(copy=True)
     matrix.eliminate_zeros()  # a stored zero is no edge
     edge_index = np.stack([matrix.row, matrix.col]).astype(np.int64)
-    weight = None if (matrix.data == 1).all() else matrix.data.astype(np.float32)
+    with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and refused as such
+        weight = None if (matrix.data == 1).all() else matrix.data.astype(np.float32)
 
     def where(edge: int) -> str:
         return f"{name}, entry [{edge_index[0, edge]}, {edge_index[1, edge]}]"
@@ -121,8 +124,9 @@ def from_networkx(graph: Any, name: str, preparation: Preparation | None = None)
     weight = None
     if any("weight" in values for _, _, values in edges):
         try:
-            weight = np.array([values.get("weight", 1.0) for _, _, values in edges], dtype=np.float32)
-        except (TypeError, ValueError) as error:
+            with np.errstate(over="ignore"):
+                weight = np.array([values.get("weight", 1.0) for _, _, values in edges]).astype(np.float32)
+        except (TypeError, ValueError, OverflowError) as error:
             raise DataError(f"{name}: an edge weight is not a number: {error}.") from None
     features = _node_attributes([graph.nodes[node] for node in nodes], name, preparation)
 

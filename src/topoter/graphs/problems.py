@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +14,12 @@ import numpy as np
 
 from topoter.errors import BadRowError, DataError, TopoterError
 
-# What libraries raise over a file that is damaged or holds something else.
-_READING_ERRORS = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile)
+# What libraries raise over a file that is damaged or holds something else; NumPy takes its headers apart with Python's
+# own tokenizer, and a declared size may be more than there is memory.
+READING_ERRORS = (
+    *(ValueError, TypeError, LookupError, OSError, EOFError, SyntaxError, OverflowError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, struct.error, NotImplementedError),
+)
 
 
 def existing(path: Path) -> Path:
@@ -26,7 +33,7 @@ def first_line(error: Exception) -> str:
 
 
 @contextmanager
-def explained(problem: str, errors: tuple[type[Exception], ...] = _READING_ERRORS) -> Iterator[None]:
+def explained(problem: str, errors: tuple[type[Exception], ...] = READING_ERRORS) -> Iterator[None]:
     """Turn what a library raises into a DataError: the problem, and the first line of the library's reason."""
     try:
         yield

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from topoter.errors import DataError, UsageError
+from topoter.errors import DataError, TopoterError, UsageError
+from topoter.graphs.archives import check_zip
 from topoter.graphs.assembly import RawGraph, assemble
 from topoter.graphs.checks import check_graph
 from topoter.graphs.directory import GraphDirectory, is_graph_directory
@@ -115,6 +116,7 @@ def _read_npz(path: Path) -> RawGraph:
     problem = f"{path} is not a SciPy sparse matrix (scipy.sparse.save_npz writes one)"
     # Opened here, because NumPy leaves a damaged file open.
     with path.open("rb") as file, explained(problem):
+        check_zip(path)
         try:
             matrix = scipy.sparse.load_npz(file)
         except ValueError as error:
@@ -131,6 +133,8 @@ def _read_networkx(path: Path, suffix: str) -> RawGraph:
     by_id = False
     kind = "GML" if suffix == ".gml" else "GraphML"
     with explained(f"{path} is not a {kind} file", (Exception,)):  # the parsers raise whatever comes
+        if kind == "GraphML":
+            _refuse_entities(path)
         try:
             graph = networkx.read_gml(path) if kind == "GML" else networkx.read_graphml(path)
         except networkx.NetworkXError:
@@ -142,6 +146,19 @@ def _read_networkx(path: Path, suffix: str) -> RawGraph:
     if by_id:
         raw.notes.append(f"{path}: nodes are named by their id, because their labels are missing or not unique.")
     return raw
+
+
+def _refuse_entities(path: Path) -> None:
+    """An entity can stand for a text that stands for ten of another, and so on: gigabytes in a few lines."""
+    from xml.parsers import expat
+
+    def refuse(*declared: Any) -> None:
+        raise DataError(f"{path} is refused: it declares XML entities, which no graph needs.")
+
+    parser = expat.ParserCreate()
+    parser.EntityDeclHandler = refuse
+    with path.open("rb") as file:
+        parser.ParseFile(file)
 
 
 def read_pt(path: Path) -> Data:
@@ -160,8 +177,11 @@ def read_pt(path: Path) -> Data:
         torch.serialization.add_safe_globals(allowed)
         safe = nullcontext()
     try:
+        check_zip(path)
         with safe:
             data = torch.load(path, map_location="cpu", weights_only=True)
+    except TopoterError:
+        raise
     except Exception as error:  # a hostile or damaged file fails in many ways, all of them its own fault
         reason = str(error).partition("WeightsUnpickler error: ")[2].partition("\n")[0].partition("Please use")[0]
         reason = reason.strip() or "it is damaged, or no file of torch.save"

@@ -15,7 +15,7 @@ from topoter.graphs.ids import text_ids
 from topoter.graphs.problems import explained, keep_good
 
 _DECIMAL_COMMA = r"^[+-]?[0-9]{1,3}(\.?[0-9]{3})*,[0-9]+$|^[+-]?[0-9]+,[0-9]+$"
-_NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 
 @dataclass(kw_only=True)
@@ -123,7 +123,7 @@ def to_float(column: pa.ChunkedArray) -> np.ndarray:
         column = column.cast(pa.int8())
     elif not is_numeric(column.type):
         column = _points_for_commas(pc.utf8_trim_whitespace(column.cast(pa.string())))
-        column = pc.if_else(pc.match_substring_regex(column, _NUMBER), column, None)
+        column = pc.if_else(pc.match_substring_regex(column, NUMBER), column, None)
         column = pc.replace_substring_regex(column, pattern=r"^\+", replacement="")
     return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
@@ -133,7 +133,7 @@ def _points_for_commas(column: pa.ChunkedArray) -> pa.ChunkedArray:
     with_comma = pc.match_substring_regex(column, _DECIMAL_COMMA)
     count = pc.sum(with_comma).as_py() or 0
     plain = pc.match_substring_regex(column, r"^[+-]?[0-9]+$")
-    if not count or count < pc.sum(pc.and_(pc.match_substring_regex(column, _NUMBER), pc.invert(plain))).as_py():
+    if not count or count < pc.sum(pc.and_(pc.match_substring_regex(column, NUMBER), pc.invert(plain))).as_py():
         return column
     pointed = pc.replace_substring(pc.replace_substring(column, ".", ""), ",", ".")
     return pc.if_else(with_comma, pointed, column)

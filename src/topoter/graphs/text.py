@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from topoter.errors import BadRowError, DataError
+from topoter.graphs.archives import read_unpacked
 from topoter.graphs.arrow import pa, pacsv
 from topoter.graphs.problems import first_line
 from topoter.graphs.sniffing import DELIMITERS, choose_delimiter, is_header, shortened, split, usual_width
@@ -159,7 +160,7 @@ def _load(path: Path) -> bytes:
     """The whole text of a file as UTF-8 bytes; a binary file is refused."""
     try:
         with open_binary(path) as file:
-            text = file.read()
+            text = read_unpacked(file, path)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"{path} is a damaged gzip file: {error}.") from error
     except OSError as error:

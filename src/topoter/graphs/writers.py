@@ -15,8 +15,8 @@ from topoter.errors import DataError, UsageError, invalid_parameter
 from topoter.graphs.arrow import pa, pacsv, pc, pq
 from topoter.graphs.atomic import atomic_write, check_writable
 from topoter.graphs.ids import NodeIds, arrow_ids, text_ids, user_ids
-from topoter.graphs.node_tables import write_columns
-from topoter.graphs.problems import existing, first_line
+from topoter.graphs.node_tables import without_quotes, write_columns
+from topoter.graphs.problems import READING_ERRORS, existing, first_line
 
 WRITTEN = (".parquet", ".csv", ".npy", ".pt", ".tsv")
 READ = (".parquet", ".csv", ".npy")
@@ -74,7 +74,7 @@ def read_embeddings(path: str | os.PathLike[str]) -> tuple[NodeIds, np.ndarray]:
         existing(path)
     try:
         ids, z = _read_array(path) if path.suffix.lower() == ".npy" else _read_table(path)
-    except (ValueError, OSError, EOFError, KeyError) as error:
+    except READING_ERRORS as error:
         reason = first_line(error)
         reason = "it is no array of numbers" if "pickle" in reason else reason  # no advice to load it unsafely
         raise DataError(f"{path} does not hold embeddings: {reason}") from error
@@ -142,7 +142,7 @@ def _read_table(path: Path) -> tuple[pa.Array, np.ndarray]:
     if not columns:
         raise ValueError("it has no columns but the ids")
     ids = table["id"].combine_chunks()
-    ids = text_ids(ids) if in_text else arrow_ids(ids.to_numpy(zero_copy_only=False)) if len(ids) else ids
+    ids = without_quotes(text_ids(ids)) if in_text else arrow_ids(ids.to_numpy(zero_copy_only=False)) if len(ids) else ids
     if "embedding" in columns and not in_text:
         values = pc.list_flatten(table["embedding"]).to_numpy()
         return ids, values.reshape(len(table), -1).astype(np.float32, copy=False)

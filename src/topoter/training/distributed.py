@@ -9,6 +9,7 @@ anything.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -101,6 +102,9 @@ def process_group(device: str = "cpu") -> Iterator[Group]:
         yield Group()
         return
     global _heartbeat  # one for the process, as the group itself
+    if os.environ.get("MASTER_ADDR") in ("127.0.0.1", "localhost", "::1"):
+        # All processes are on this machine: nobody else has to reach them.
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
     store, rank, size = next(dist.rendezvous("env://", timeout=PATIENCE))
     backend = "nccl" if device.startswith("cuda") else "gloo"
     dist.init_process_group(
