@@ -431,9 +431,13 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             estimator.feature_names_in_ = np.array(names, dtype=object)
         parameters = estimator.effective_params() | {"objective": objective}
         generator = torch.Generator().manual_seed(0)  # what it draws is put over by the saved weights
-        model = build_model(
-            parameters, estimator.n_features_in_, generator, out_channels=out_channels, trusted=trust_encoder
-        )
+        try:
+            model = build_model(
+                parameters, estimator.n_features_in_, generator, out_channels=out_channels, trusted=trust_encoder
+            )
+        except (RuntimeError, MemoryError, OverflowError, TypeError) as error:  # sizes that no machine has, say
+            reason = str(error).partition("\n")[0]
+            raise DataError(f"{path} describes a model that cannot be built ({reason}). Fit the model again.") from error
         load_weights(model, tensors, path)
         estimator.model_ = model.to(usable_device(device))
         estimator.history_ = history

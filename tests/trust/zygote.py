@@ -77,7 +77,7 @@ def _zygote() -> subprocess.Popen[str]:
 
 
 def start(folder: Path, arguments: Sequence[object], **options: Any) -> Child:
-    """Start `topoter ARGUMENTS` in a folder. Options: `env`, `ignore` (signals), `memory` (bytes of address space)."""
+    """Start `topoter ARGUMENTS` in a folder. Options: `env`, `ignore` (signals), `spare_memory` (bytes), `anew`."""
     zygote = _zygote()
     assert zygote.stdin is not None
     assert zygote.stdout is not None
@@ -115,8 +115,9 @@ def _become(request: dict[str, Any]) -> None:
     for number in request.get("ignore", ()):
         signal.signal(number, signal.SIG_IGN)
     os.environ.update(request.get("env", {}))
-    if "memory" in request:
-        resource.setrlimit(resource.RLIMIT_AS, (request["memory"], request["memory"]))
+    if "spare_memory" in request:  # a limit, as by `ulimit -v`, so far above what is used by now
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (used + request["spare_memory"],) * 2)
     sys.argv = ["topoter", *request["arguments"]]
     if request.get("anew"):
         os.execv(sys.executable, [sys.executable, "-m", *sys.argv])
@@ -128,13 +129,13 @@ def _become(request: dict[str, Any]) -> None:
 
 
 def _die_at_rename(count: int) -> None:
-    """`kill -9` just before the rename of that number, or, if the number is half, just after it."""
-    real, seen = os.replace, [0.0]
+    """`kill -9` just before the rename of that number, counted from 0."""
+    real, seen = os.replace, []
 
     def replace(*arguments: Any) -> None:
-        seen[0] += 0.5
-        if seen[0] + 0.5 > count:
+        if len(seen) == count:
             os.kill(os.getpid(), signal.SIGKILL)
+        seen.append(arguments)
         real(*arguments)
 
     os.replace = replace  # type: ignore[assignment]

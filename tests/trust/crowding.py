@@ -1,0 +1,150 @@
+"""Too little of something: disk, rights, memory, or being alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+
+import zygote
+from campaign import case
+from commands import COMMANDS, check_after, check_between, expected, files_in, forget, new_folder
+
+WRITERS = ("fit by default", "embed", "import", "embed in blocks")
+_CAN_MOUNT = os.geteuid() == 0 and shutil.which("mount") is not None
+
+
+def _one_line(ended: zygote.Ended, *codes: int) -> None:
+    lines = ended.said.strip().splitlines()
+    assert ended.code in codes, (ended.code, ended.said)
+    assert len(lines) == 1, ended.said
+    assert lines[0].startswith("error: "), ended.said
+
+
+def _enter(name: str) -> None:
+    short = int(name in ("embed", "import"))
+
+    @case("resources", f"full disk: {name}", short, 10)
+    def full_disk(number: int) -> None:
+        """A disk with less and less room: either it is enough, or one line says so and the earlier result stays."""
+        known, folder = expected(name), new_folder()
+        sizes = [(known.earlier / file).stat().st_size for file in files_in(known.earlier)]
+        room = sum(-(-size // 4096) * 4096 for size in sizes) + 8192 + 4096 * (number % 12)
+        if not _CAN_MOUNT:
+            raise RuntimeError("filling a disk needs a user who may mount a tmpfs")
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", folder], check=True)
+        try:
+            shutil.copytree(known.earlier, folder, dirs_exist_ok=True)
+            before = files_in(folder)
+            # stdout and stderr of the command go elsewhere: they are not what fills the disk
+            aside = new_folder()
+            arguments = [
+                str(folder / argument) if argument in ("model.topoter", "z.npy", "graph.topo") else argument
+                for argument in COMMANDS[name].call()
+            ]
+            ended = zygote.run(aside, arguments)
+            if ended.code != 0:
+                _one_line(ended, 1, 2)
+                assert files_in(folder) == before, f"left over: {set(files_in(folder)) ^ set(before)}"
+                assert COMMANDS[name].result(folder) == known.earlier_result
+        finally:
+            subprocess.run(["umount", folder], check=True)
+        forget(folder)
+
+    @case("resources", f"read-only folder: {name}", 0, 2)
+    def read_only(number: int) -> None:
+        known, folder, aside = expected(name), new_folder(), new_folder()
+        shutil.copytree(known.earlier, folder, dirs_exist_ok=True)
+        subprocess.run(["mount", "--bind", folder, folder], check=True)
+        try:
+            subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
+            arguments = [
+                str(folder / argument) if argument in ("model.topoter", "z.npy", "graph.topo") else argument
+                for argument in COMMANDS[name].call()
+            ]
+            _one_line(zygote.run(aside, arguments), 1, 2)
+            assert COMMANDS[name].result(folder) == known.earlier_result
+        finally:
+            subprocess.run(["umount", folder], check=True)
+        forget(folder)
+
+    @case("resources", f"no home folder: {name}", int(name == "embed"), 2)
+    def no_home(number: int) -> None:
+        folder = new_folder()
+        env = {"HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent", "TMPDIR": str(folder.parent)}
+        ended = zygote.run(folder, COMMANDS[name].call(), env=env)
+        assert ended.code == 0, ended.said
+        check_between(name, folder, False)
+        forget(folder)
+
+    @case("resources", f"memory limit: {name}", int(name == "embed"), 10)
+    def memory(number: int) -> None:
+        """An address space a little above what the process has already."""
+        known, folder = expected(name), new_folder()
+        shutil.copytree(known.earlier, folder, dirs_exist_ok=True)
+        ended = zygote.run(folder, COMMANDS[name].call(), spare_memory=(number + 1) << 21)
+        if ended.code != 0:
+            _one_line(ended, 1, 2)
+            assert "memory" in ended.said.lower(), ended.said
+        check_between(name, folder, True)
+        check_after(name, folder)
+        forget(folder)
+
+    @case("resources", f"two at once: {name}", int(name == "import"), 10)
+    def two_writers(number: int) -> None:
+        """One wins or both do, one after the other; what stands there is whole."""
+        folder, asides = new_folder(), (new_folder(), new_folder())
+        arguments = [
+            str(folder / argument) if argument in ("model.topoter", "z.npy", "graph.topo") else argument
+            for argument in COMMANDS[name].call()
+        ]
+        children = [zygote.start(aside, arguments) for aside in asides]
+        ended = [child.wait() for child in children]
+        for one in ended:
+            if one.code != 0:
+                _one_line(one, 1, 2)
+        assert any(one.code == 0 for one in ended), [one.said for one in ended]
+        check_between(name, folder, False)
+        known = expected(name)
+        assert files_in(folder) == known.files, set(files_in(folder)) ^ set(known.files)
+        forget(folder)
+
+
+for _name in WRITERS:
+    _enter(_name)
+
+
+@case("resources", "two at once: the store", 0, 10)
+def two_stores(number: int) -> None:
+    """Two reproductions of different seeds into one store: all runs of both are there."""
+    command = COMMANDS["reproduce --jobs 2"]
+    known, folder, asides = expected(command.name), new_folder(), (new_folder(), new_folder())
+    arguments = [*(word if word != "2" else "1" for word in command.call()), "--out", str(folder / "results")]
+    ended = [child.wait() for child in [zygote.start(aside, arguments) for aside in asides]]
+    assert [one.code for one in ended] == [0, 0], [one.said for one in ended]
+    whole = {key: value for key, value in known.result.items() if key != "told"}
+    assert command.result(folder) == whole
+    forget(folder)
+
+
+@case("resources", "killed at a rename: import", 4, 8)
+def killed_at_a_rename(number: int) -> None:
+    """Before and after each of the renames by which a new graph takes the place of an earlier one."""
+    name = "import"
+    known, folder = expected(name), new_folder()
+    shutil.copytree(known.earlier, folder, dirs_exist_ok=True)
+    child = zygote.start(folder, COMMANDS[name].call(), die_at_rename=number % 4)
+    ended = child.wait()
+    assert ended.code in (0, -signal.SIGKILL), (ended.code, ended.said)
+    found = COMMANDS[name].result(folder)
+    whole = {key: value for key, value in known.result.items() if key != "told"}
+    # Between the two renames neither stands there; the earlier one waits beside, and comes back with the next call.
+    assert found in (known.earlier_result, whole, {})
+    if not found:
+        ended = zygote.run(folder, ["import", "/nonexistent", "-o", "graph.topo"])
+        assert ended.code != 0
+        beside = {str(path.relative_to(folder)) for path in folder.rglob("manifest.json")}
+        assert beside, "the earlier graph is lost"
+    check_after(name, folder)
+    forget(folder)

@@ -1,0 +1,73 @@
+"""The campaign, long: `python tests/trust/soak.py [PART OF A NAME ...]`, which is `make soak`.
+
+What came of it is kept in results/reliability.jsonl, a line per case, after every few attempts: a soak that was stopped
+goes on where it was, and one that is done does nothing. `--again` forgets what was found before. At the end
+docs/reliability.md is written from that file.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import torch_geometric  # noqa: F401
+
+import bad_input  # noqa: F401
+import crowding  # noqa: F401
+import kills  # noqa: F401
+import numbers_and_bits  # noqa: F401
+from campaign import CASES, Case, attempts
+from reliability import PATH, read_rows, write_page, write_rows
+
+ALL = CASES
+_KEEP_EVERY = 20.0  # seconds
+
+__all__ = ["ALL", "Case", "attempts"]
+
+
+def soak(wanted: list[str], again: bool) -> None:
+    for chosen in ALL:
+        if wanted and not any(part in str(chosen) for part in wanted):
+            continue
+        row = _row_of(chosen, again)
+        first = row["tried"] // chosen.each
+        kept = time.monotonic()
+        for number, why in attempts(chosen, first, chosen.long):
+            row["tried"] = (number + 1) * chosen.each
+            if why:
+                row["failed"][str(number)] = why
+                print(f"{chosen}, attempt {number}: {why}", flush=True)
+            if time.monotonic() - kept > _KEEP_EVERY or number + 1 == chosen.long:
+                _keep(row)
+                kept = time.monotonic()
+        print(f"{chosen}: {row['tried']:,} tried, {len(row['failed'])} failed", flush=True)
+
+
+def _row_of(chosen: Case, again: bool) -> dict[str, Any]:
+    found = [row for row in read_rows() if (row["line"], row.get("case")) == (chosen.line, chosen.name)]
+    if found and not again:
+        return found[0]
+    return {"line": chosen.line, "case": chosen.name, "tried": 0, "failed": {}}
+
+
+def _keep(row: dict[str, Any]) -> None:
+    others = [other for other in read_rows() if (other["line"], other.get("case")) != (row["line"], row["case"])]
+    write_rows([*others, row])
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    soak([word for word in words if word != "--again"], "--again" in words)
+    print(write_page(), "from", PATH)
+    print(json.dumps({"tried": sum(row.get("tried", 0) for row in read_rows())}))
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+    main()
