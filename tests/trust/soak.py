@@ -1,12 +1,12 @@
-"""The campaign, long: `python tests/trust/soak.py [PART OF A NAME ...]`, which is `make soak`.
+"""The campaign, long: `python tests/trust/soak.py`, which is `make soak`.
 
 What came of it is kept in results/reliability.jsonl, a line per case, after every few attempts: a soak that was stopped
-goes on where it was, and one that is done does nothing. `--again` forgets what was found before. At the end
-docs/reliability.md is written from that file.
+goes on where it was, and one that is done does nothing. At the end docs/reliability.md is written from that file.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -31,19 +31,20 @@ _KEEP_EVERY = 20.0  # seconds
 __all__ = ["ALL", "Case", "attempts"]
 
 
-def soak(wanted: list[str], again: bool) -> None:
+def soak(wanted: list[str], again: bool = False, at_most: int = 10**9) -> None:
     for chosen in ALL:
         if wanted and not any(part in str(chosen) for part in wanted):
             continue
         row = _row_of(chosen, again)
         first = row["tried"] // chosen.each
         kept = time.monotonic()
-        for number, why in attempts(chosen, first, chosen.long):
+        last = min(chosen.long, at_most)
+        for number, why in attempts(chosen, first, last):
             row["tried"] = (number + 1) * chosen.each
             if why:
                 row["failed"][str(number)] = why
                 print(f"{chosen}, attempt {number}: {why}", flush=True)
-            if time.monotonic() - kept > _KEEP_EVERY or number + 1 == chosen.long:
+            if time.monotonic() - kept > _KEEP_EVERY or number + 1 == last:
                 _keep(row)
                 kept = time.monotonic()
         print(f"{chosen}: {row['tried']:,} tried, {len(row['failed'])} failed", flush=True)
@@ -62,8 +63,12 @@ def _keep(row: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    words = sys.argv[1:]
-    soak([word for word in words if word != "--again"], "--again" in words)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", nargs="*", help="only cases with one of these in their names")
+    parser.add_argument("--again", action="store_true", help="forget what was found before")
+    parser.add_argument("--at-most", type=int, default=10**9, help="attempts of a case")
+    asked = parser.parse_args()
+    soak(asked.part, asked.again, asked.at_most)
     print(write_page(), "from", PATH)
     print(json.dumps({"tried": sum(row.get("tried", 0) for row in read_rows())}))
 
