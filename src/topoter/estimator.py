@@ -437,7 +437,9 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             )
         except (RuntimeError, MemoryError, OverflowError, TypeError) as error:  # sizes that no machine has, say
             reason = str(error).partition("\n")[0]
-            raise DataError(f"{path} describes a model that cannot be built ({reason}). Fit the model again.") from error
+            raise DataError(
+                f"{path} describes a model that cannot be built ({reason}). Fit the model again."
+            ) from error
         load_weights(model, tensors, path)
         estimator.model_ = model.to(usable_device(device))
         estimator.history_ = history

@@ -105,8 +105,12 @@ _INTEGERS = st.integers(0, 8).map(str)
 _IDS = st.one_of(
     _INTEGERS,
     st.sampled_from(["a", "b", "é", "n1", "007", "-3", "+4", "1.0", "1e3", "NA", "null", "nan", "True", "2024-01-01"]),
-    st.sampled_from(["", " ", "9223372036854775807", "9223372036854775808", "A b", "<b>", "\u202e", "=1+1", "#x", "'", "0x1"]),
-    st.text(st.characters(exclude_characters='"\r\n\t,;| #', exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), max_size=4),
+    st.sampled_from(
+        ["", " ", "9223372036854775807", "9223372036854775808", "A b", "<b>", "\u202e", "=1+1", "#x", "'", "0x1"]
+    ),
+    st.text(
+        st.characters(exclude_characters='"\r\n\t,;| #', exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), max_size=4
+    ),
 )
 _NUMBERS = st.one_of(
     st.integers(0, 9).map(str),
@@ -128,7 +132,10 @@ def edge_texts(draw: st.DrawFn, timed: bool = False) -> tuple[bytes, dict[str, A
         rows[draw(st.integers(0, len(rows) - 1))].append("1")  # ragged
     header = draw(st.booleans())
     names = draw(st.sampled_from([["source", "target"], ["u", "v"], ["from", "to"], ["Src", "dst"], ["x", "y"]]))
-    names = [*names, *draw(st.sampled_from([["weight", "time"], ["w", "t"], ["time", "weight"], ["k", "time"]]))[:extra]]
+    names = [
+        *names,
+        *draw(st.sampled_from([["weight", "time"], ["w", "t"], ["time", "weight"], ["k", "time"]]))[:extra],
+    ]
     if header:
         rows.insert(0, list(names))
     quote = delimiter != " " and draw(st.booleans())
@@ -214,7 +221,9 @@ def snapshots(number: int) -> None:
 def node_texts(draw: st.DrawFn) -> tuple[bytes, list[list[str]]]:
     """A table with ids and columns of numbers, flags or words under a header, and its fields."""
     delimiter = draw(st.sampled_from(",;\t"))
-    kinds = draw(st.lists(st.sampled_from([_NUMBERS, _BAD_NUMBERS, _IDS, st.sampled_from("01")]), min_size=1, max_size=3))
+    kinds = draw(
+        st.lists(st.sampled_from([_NUMBERS, _BAD_NUMBERS, _IDS, st.sampled_from("01")]), min_size=1, max_size=3)
+    )
     ids = draw(st.sampled_from([st.integers(0, 20).map(str), _IDS]))
     rows = draw(st.lists(st.tuples(ids, *kinds).map(list), min_size=1, max_size=8))
     names = ["id", *(f"c{place}" for place in range(len(kinds)))]
@@ -293,7 +302,9 @@ def any_bytes(number: int) -> None:
     from topoter.graphs.node_tables import read_node_table
 
     path = new_folder() / "any.csv"
-    piece = st.sampled_from([b"a", b"1", b",", b"\n", b'"', b" ", b"\t", b"#", b"\0", b"\xff", b"\r", b"-", b".", b"e", b";"])
+    piece = st.sampled_from(
+        [b"a", b"1", b",", b"\n", b'"', b" ", b"\t", b"#", b"\0", b"\xff", b"\r", b"-", b".", b"e", b";"]
+    )
 
     def check(pieces: list[bytes]) -> None:
         path.write_bytes(b"".join(pieces))
@@ -319,7 +330,9 @@ def matrices(draw: st.DrawFn) -> bytes:
     with np.errstate(over="ignore"):
         matrix = scipy.sparse.coo_matrix((np.array(values).astype(dtype), (rows, columns)), shape=shape)
     file = io.BytesIO()
-    scipy.sparse.save_npz(file, matrix.asformat(draw(st.sampled_from(["coo", "csr", "csc"]))), compressed=draw(st.booleans()))
+    scipy.sparse.save_npz(
+        file, matrix.asformat(draw(st.sampled_from(["coo", "csr", "csc"]))), compressed=draw(st.booleans())
+    )
     return file.getvalue()
 
 
@@ -511,7 +524,9 @@ def tu_texts(draw: st.DrawFn) -> dict[str, bytes]:
         texts["node_labels"] = [str(draw(st.integers(-1, 3))) for _ in range(count)]
     if draw(st.integers(0, 9)) == 0:
         part = draw(st.sampled_from(sorted(texts)))
-        texts[part][draw(st.integers(0, len(texts[part]) - 1))] = draw(st.sampled_from(["", "x", "1.5", "1,2,3", "99999999999999999999"]))
+        texts[part][draw(st.integers(0, len(texts[part]) - 1))] = draw(
+            st.sampled_from(["", "x", "1.5", "1,2,3", "99999999999999999999"])
+        )
     return {name: (end.join(lines) + last).encode() for name, lines in texts.items()}
 
 
@@ -563,8 +578,23 @@ def recipes(number: int) -> None:
         import tomli as tomllib
     path = new_folder() / "recipe.toml"
     line = st.sampled_from(
-        ["[recipes.best]", "[recipes]", "order = 2", "order = -1", 'encoder = "sgc"', 'a = "', "= 3", "x = [1, 2]"]
-        + ["best = 3", "recipes = 4", "order = 2024-01-01", "\u202e = 1", "[[recipes]]", "# said", "learning_rate = 1e-3"]
+        [
+            "[recipes.best]",
+            "[recipes]",
+            "order = 2",
+            "order = -1",
+            'encoder = "sgc"',
+            'a = "',
+            "= 3",
+            "x = [1, 2]",
+            "best = 3",
+            "recipes = 4",
+            "order = 2024-01-01",
+            "\u202e = 1",
+            "[[recipes]]",
+            "# said",
+            "learning_rate = 1e-3",
+        ]
     )
 
     def check(lines: list[str]) -> None:
@@ -573,7 +603,11 @@ def recipes(number: int) -> None:
         if found is not None:
             assert found == tomllib.loads("\n".join(lines))["recipes"]["best"]
 
-    explore(number, st.lists(line, max_size=6).map(lambda lines: ["[recipes.best]", *lines] if len(lines) % 2 else lines), check)
+    explore(
+        number,
+        st.lists(line, max_size=6).map(lambda lines: ["[recipes.best]", *lines] if len(lines) % 2 else lines),
+        check,
+    )
 
 
 @cache
@@ -672,10 +706,14 @@ def valid_files() -> Path:
     from topoter.graphs.importing import import_graph
 
     folder = new_folder()
-    (folder / "edges.csv").write_text("source,target,weight,time\n" + "".join(f"n{i},n{(i * 3 + 1) % 9},{i},{i % 3}\n" for i in range(9)))
+    (folder / "edges.csv").write_text(
+        "source,target,weight,time\n" + "".join(f"n{i},n{(i * 3 + 1) % 9},{i},{i % 3}\n" for i in range(9))
+    )
     (folder / "edges.csv.gz").write_bytes(gzip.compress((folder / "edges.csv").read_bytes()))
     (folder / "nodes.csv").write_text("id,a,b,c\n" + "".join(f"n{i},{i},{i % 2},w{i % 3}\n" for i in range(9)))
-    pq.write_table(pa.table({"source": [1, 2, 3], "target": [2, 3, 1], "weight": [1.0, 2.0, 0.5]}), folder / "edges.parquet")
+    pq.write_table(
+        pa.table({"source": [1, 2, 3], "target": [2, 3, 1], "weight": [1.0, 2.0, 0.5]}), folder / "edges.parquet"
+    )
     scipy.sparse.save_npz(folder / "matrix.npz", scipy.sparse.csr_matrix(np.eye(4) + np.eye(4, k=1)))
     np.save(folder / "features.npy", np.arange(12.0).reshape(4, 3))
     graph = networkx.path_graph(5)

@@ -156,9 +156,7 @@ COMMANDS = {
     command.name: command
     for command in (
         Command("fit a whole graph", ("fit", *OWN, *TRAINED, "--epochs", 40, *_FIT), _model, ("--resume",)),
-        Command(
-            "fit a graph set", ("fit", "mutag", "--batch-size", 50, "--epochs", 4, *_FIT), _model, ("--resume",)
-        ),
+        Command("fit a graph set", ("fit", "mutag", "--batch-size", 50, "--epochs", 4, *_FIT), _model, ("--resume",)),
         Command(
             "fit snapshots",
             ("fit", "--snapshots", "INPUT/timed.csv", "--epochs", 40, "--patience", 1000, *_FIT),
@@ -192,14 +190,38 @@ COMMANDS = {
         ),
         Command(
             "search",
-            ("search", *OWN, "--labels", "INPUT/labels.csv", "--method", "propagated-tuned", "--trials", 4)
-            + ("--seeds", 1, "--out", "found", "-q"),
+            (
+                "search",
+                *OWN,
+                "--labels",
+                "INPUT/labels.csv",
+                "--method",
+                "propagated-tuned",
+                "--trials",
+                4,
+                "--seeds",
+                1,
+                "--out",
+                "found",
+                "-q",
+            ),
             _trials,
         ),
         Command(
             "reproduce --jobs 2",
-            ("reproduce", "graph-classification", "--datasets", "mutag", "--methods", "degree-histogram")
-            + ("--seeds", 5, "--jobs", 2, "-q"),
+            (
+                "reproduce",
+                "graph-classification",
+                "--datasets",
+                "mutag",
+                "--methods",
+                "degree-histogram",
+                "--seeds",
+                5,
+                "--jobs",
+                2,
+                "-q",
+            ),
             _runs,
             anew=True,
         ),

@@ -5,4 +5,4 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
-from browsing import browser  # noqa: E402, F401  # a fixture
+from browsing import browser  # noqa: F401  # a fixture

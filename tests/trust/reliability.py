@@ -20,7 +20,7 @@ TITLES = {
     "kills": "`kill -9` at a random moment; then the same command (`--resume`) ends with the identical result",
     "stops": "SIGTERM, SIGINT, SIGINT ignored at start, Ctrl-C twice, at a random moment; then likewise",
     "resources": "Full disk, read-only folder, no home folder, a memory limit, two writers at once",
-    "bad input": "Generated and damaged files: no traceback, no hang, and what is accepted equals a slow reader's graph",
+    "bad input": "Generated and damaged files: no traceback, no hang, what is accepted equals a slow reader's graph",
     "hostile input": "Files made to do harm, a test each",
     "numbers": "Extreme values and extreme graphs: finite embeddings, or one line; kernels against their plain twins",
     "same bits": "The same seed in fresh processes, 1 and 2 threads, under load: equal bits",

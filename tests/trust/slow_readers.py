@@ -221,9 +221,7 @@ def safetensors(content: bytes) -> tuple[dict[str, tuple[tuple[int, ...], bytes]
     header = json.loads(content[8 : 8 + length])
     said = json.loads(header.pop("__metadata__")["topoter"])
     data = content[8 + length :]
-    return {
-        name: (tuple(part["shape"]), data[slice(*part["data_offsets"])]) for name, part in header.items()
-    }, said
+    return {name: (tuple(part["shape"]), data[slice(*part["data_offsets"])]) for name, part in header.items()}, said
 
 
 def tu(texts: dict[str, bytes]) -> list[tuple[int, set[tuple[int, int]], int, list[int] | None]]:
@@ -266,6 +264,8 @@ def graph_directory(folder: Path) -> Graph:
     ids = pq.read_table(folder / "ids.parquet")["id"].to_pylist()
     _, starts = npy((folder / "indptr.npy").read_bytes())
     _, neighbours = npy((folder / "indices.npy").read_bytes())
-    weights = npy((folder / "weight.npy").read_bytes())[1] if (folder / "weight.npy").exists() else itertools.repeat(None)
+    weights = (
+        npy((folder / "weight.npy").read_bytes())[1] if (folder / "weight.npy").exists() else itertools.repeat(None)
+    )
     source = [place for place in range(len(ids)) for _ in range(starts[place], starts[place + 1])]
     return Graph(ids, [(ids[a], ids[b], w, None) for a, b, w in zip(source, neighbours, weights)])

@@ -79,7 +79,9 @@ def test_zip_and_gzip_bombs_are_not_unpacked(tmp_path):
     refused(lambda: read_graph(bomb), "edges.csv.gz is refused", "unpacks to")
 
 
-@pytest.mark.parametrize("name", ["../OWN_A.txt", "/tmp/OWN_A.txt", "a/../../OWN_A.txt", "..\\OWN_A.txt", "C:/OWN_A.txt"])
+@pytest.mark.parametrize(
+    "name", ["../OWN_A.txt", "/tmp/OWN_A.txt", "a/../../OWN_A.txt", "..\\OWN_A.txt", "C:/OWN_A.txt"]
+)
 def test_a_path_that_leaves_the_folder_of_a_zip(tmp_path, name):
     names = {f"OWN_{part}.txt": text for part, text in TU.items() if part != "A"}
     refused(lambda: read_tu(tu_zip(tmp_path / "OWN.zip", {name: TU["A"], **names}), "OWN"), "would leave the folder")
@@ -130,7 +132,8 @@ def test_entities_in_graphml_are_not_expanded(tmp_path, encoding):
     body = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="directed">'
     path = tmp_path / "graph.graphml"
     for entities in (f'<!ENTITY l0 "ha">{laughs}', '<!ENTITY l9 SYSTEM "file:///etc/passwd">'):
-        text = f'<?xml version="1.0" encoding="{encoding}"?><!DOCTYPE g [{entities}]>{body}<node id="&l9;"/></graph></graphml>'
+        head = f'<?xml version="1.0" encoding="{encoding}"?><!DOCTYPE g [{entities}]>'
+        text = f'{head}{body}<node id="&l9;"/></graph></graphml>'
         path.write_text(text, encoding=encoding)
         refused(lambda: read_graph(path), "declares XML entities")
 

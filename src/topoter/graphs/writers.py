@@ -142,7 +142,9 @@ def _read_table(path: Path) -> tuple[pa.Array, np.ndarray]:
     if not columns:
         raise ValueError("it has no columns but the ids")
     ids = table["id"].combine_chunks()
-    ids = without_quotes(text_ids(ids)) if in_text else arrow_ids(ids.to_numpy(zero_copy_only=False)) if len(ids) else ids
+    ids = (
+        without_quotes(text_ids(ids)) if in_text else arrow_ids(ids.to_numpy(zero_copy_only=False)) if len(ids) else ids
+    )
     if "embedding" in columns and not in_text:
         values = pc.list_flatten(table["embedding"]).to_numpy()
         return ids, values.reshape(len(table), -1).astype(np.float32, copy=False)

@@ -17,11 +17,18 @@ SPARSE_DENSITY = 0.15
 
 
 def _rows_sum_to_one(x: Tensor) -> Tensor:
-    return torch.nn.functional.normalize(x, p=1, dim=1)  # absolute values: a sum may be zero or negative
+    return torch.nn.functional.normalize(_within_reach(x), p=1, dim=1)  # absolute values: a sum may be zero or negative
 
 
 def _rows_of_unit_length(x: Tensor) -> Tensor:
-    return torch.nn.functional.normalize(x, dim=1)
+    return torch.nn.functional.normalize(_within_reach(x), dim=1)
+
+
+def _within_reach(x: Tensor) -> Tensor:
+    """Rows whose squares would leave the range of float32 divided by their largest value; all others as they are."""
+    largest = x.abs().amax(dim=1, keepdim=True) if x.numel() else x
+    extreme = (largest > 1e18) | ((largest > 0) & (largest < 1e-12))
+    return torch.where(extreme, x / largest, x) if bool(extreme.any()) else x
 
 
 FEATURE_SCALINGS: dict[str, Callable[[Tensor], Tensor]] = {
