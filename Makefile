@@ -4,7 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test check format docs bench clean
+LOWEST := .venv-lowest
+LOWEST_PYTHON ?= python3.10
+# What a user needs to fit and embed, and no extra.
+CORE_TESTS := tests/pretext tests/encoders tests/structure tests/training/test_training_loop.py tests/training/test_training_checkpoint.py tests/graphs/test_graphs_edge_lists.py tests/graphs/test_graphs_checks.py tests/graphs/test_graphs_writers.py
+
+.PHONY: help install demo test test-lowest soak check format docs bench clean
 
 help:
 	@echo "make install  set up .venv with all extras"
@@ -13,6 +18,8 @@ help:
 	@echo "make check    ruff, mypy and the direction of imports"
 	@echo "make format   let ruff put the code in shape"
 	@echo "make docs     the documentation, into site/"
+	@echo "make test-lowest  core tests with the lowest versions that pyproject.toml allows"
+	@echo "make soak     kills, bad input, full disks and more, for hours, into docs/reliability.md"
 	@echo "make bench    speed and memory, into results/bench.json and docs/performance.md"
 
 install: $(STAMP)
@@ -29,6 +36,15 @@ demo: install
 test: install
 	# One process per core, each with one thread: most tests are small, or start processes of their own.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
+test-lowest:
+	test -x $(LOWEST)/bin/pip || $(LOWEST_PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python tests/trust/lowest.py > $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/pip install --disable-pip-version-check -q -r $(LOWEST)/lowest.txt "pytest>=8" hypothesis pandas networkx tomli
+	PYTHONPATH=src OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -p no:cacheprovider $(CORE_TESTS)
+
+soak: install
+	OMP_NUM_THREADS=1 $(BIN)/python tests/trust/soak.py
 
 check: install
 	$(BIN)/ruff format --check src tests benchmarks examples
@@ -47,4 +63,4 @@ bench: install
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(LOWEST) build dist site .mypy_cache .ruff_cache .pytest_cache

@@ -579,21 +579,17 @@ def recipes(number: int) -> None:
     path = new_folder() / "recipe.toml"
     line = st.sampled_from(
         [
-            "[recipes.best]",
-            "[recipes]",
-            "order = 2",
-            "order = -1",
-            'encoder = "sgc"',
-            'a = "',
-            "= 3",
-            "x = [1, 2]",
-            "best = 3",
-            "recipes = 4",
-            "order = 2024-01-01",
-            "\u202e = 1",
-            "[[recipes]]",
-            "# said",
-            "learning_rate = 1e-3",
+            *(
+                "[recipes.best]",
+                "[recipes]",
+                "order = 2",
+                "order = -1",
+                'encoder = "sgc"',
+                'a = "',
+                "= 3",
+                "x = [1, 2]",
+            ),
+            *("best = 3", "recipes = 4", "order = 2024-01-01", "\u202e = 1", "[[recipes]]", "# said", "rate = 1e-3"),
         ]
     )
 

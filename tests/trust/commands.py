@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -273,6 +273,3 @@ def check_after(name: str, folder: Path) -> None:
 
 def forget(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-
-
-__all__ = ["ADDS", "COMMANDS", "Command", "check_after", "check_between", "expected", "forget", "new_folder", "replace"]

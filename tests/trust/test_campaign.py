@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from soak import ALL, Case, attempts
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at in /proc")
 FIRST = 1_000_000  # other random numbers than those of a soak
 
 
