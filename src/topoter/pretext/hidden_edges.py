@@ -41,7 +41,8 @@ class HiddenEdges:
     ) -> HiddenEdges:
         """The pairs, seen from a transformation of the graph without the hidden edges, at the rate of training.
 
-        It is H~ that must foretell them. On the graph itself the start looks too good, and training would stop too soon.
+        It is H~ that must foretell them. On the graph itself the start looks too good, and training would
+        stop too soon.
         """
         hiding = hide(adjacency, share, generator)
         hidden = hiding.pair_type == EdgeChange.DELETE
