@@ -7,6 +7,7 @@ import pytest
 from topoter import errors
 from topoter.datasets import available, dataset_kind, files, known_as, load, load_graphs, load_snapshots
 from topoter.datasets.base import REGISTRY
+from topoter.datasets.made_up import PLANS
 from topoter.errors import DataError, UsageError
 
 
@@ -57,7 +58,7 @@ def test_names_and_aliases_are_unique() -> None:
 def test_available_without_any_data(empty_cache: Path, no_packages: None) -> None:
     infos = {info.name: info for info in available()}
     assert set(infos) == set(REGISTRY)
-    assert [info.name for info in infos.values() if info.on_disk] == ["sbm"]
+    assert [info.name for info in infos.values() if info.on_disk] == ["sbm", *PLANS]
     assert all(info.how for info in infos.values())
     assert (infos["cora"].nodes, infos["cora"].edges, infos["cora"].features, infos["cora"].classes) == (
         2708,

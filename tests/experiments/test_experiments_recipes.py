@@ -318,7 +318,8 @@ def test_a_method_with_labels_is_marked_and_has_no_classifier_to_restart(graph):
 
 def test_a_plan_holds_every_row_and_the_authors_protocol_once():
     runs = EXPERIMENT.plan(None, None, seeds=3)
-    assert len(runs) == 3 * (len(EXPERIMENT.rows) - 1) * 3 + 3
+    datasets = len(EXPERIMENT.datasets)
+    assert len(runs) == datasets * (len(EXPERIMENT.rows) - 1) * 3 + datasets
     assert len({run.key for run in runs}) == len(runs)
     only = EXPERIMENT.plan(["cora"], ["raw", "dgi"], seeds=2)
     assert {(run.recipe.dataset, run.recipe.method) for run in only} == {("cora", "raw"), ("cora", "dgi")}

@@ -10,6 +10,7 @@ from topoter.experiments.experiment import Experiment
 # Where each experiment is described (module:name); a module is imported when its experiment is asked for.
 EXPERIMENTS = {
     "node-classification": "node_classification:EXPERIMENT",
+    "safety": "safety:EXPERIMENT",
     "order": "studies:ORDER",
     "layers": "studies:LAYERS",
     "noise": "noise:EXPERIMENT",
