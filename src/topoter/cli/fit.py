@@ -163,6 +163,8 @@ def parameters_of(experiment: str, graph: str, recipe: str | None, **given: Any)
     name = None if _is_file(recipe) else recipe
     if name is None and experiment == "node-classification":
         name = DEFAULT  # one for every graph, also for those that have a recipe of their own
+    if name is None and experiment == "temporal-links":
+        name = "paper"  # "best" is a decoder of pairs, and what is fitted here embeds nodes
     parameters = load_recipe(experiment, "topoter", known_as(graph) or DEFAULT, name).parameters
     if _is_file(recipe):
         parameters = parameters | read_recipe(Path(str(recipe)))

@@ -21,6 +21,7 @@ from topoter.methods.pretrained import PretextModule, Pretrained
 from topoter.methods.randomness import seeded
 from topoter.pretext.objectives import Loss
 from topoter.structure.adjacency import Adjacency
+from topoter.structure.history import Known
 from topoter.structure.features import Features
 from topoter.training import Keep, TrainingSettings, TrainingState, train
 from topoter.training.callbacks import Callback
@@ -133,7 +134,7 @@ class NextGraphAutoencoder(Method):
         state = TrainingState.start(module, settings, module.streams)
         train(state, [(x, transition) for transition in graph], callbacks)
 
-        def scores(known: Adjacency, pairs: Tensor) -> Tensor:
-            return inner_products(module.encode(x, known), pairs)
+        def scores(known: Known, pairs: Tensor) -> Tensor:
+            return inner_products(module.encode(x, known.latest), pairs)
 
         return Fitted(pairs=scores, history=state.history)

@@ -33,7 +33,7 @@ TASKS = {
     "node": "a PyG `Data`, to embed its nodes; if it `needs_labels`, with those of training and validation nodes",
     "graph": "a list of `Data`, to embed each graph; if it `needs_labels`, those of training graphs have a `y`",
     "link": "a PyG `Data` of training edges, to score pairs of its nodes",
-    "temporal": "a list of `Transition`s, to score pairs at the next time",
+    "temporal": "a list of `Transition`s, to score pairs by what is `Known` before a time",
 }
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from topoter.methods.base import Fitted, Method, register
 from topoter.structure.adjacency import Adjacency
+from topoter.structure.history import matrix
 from topoter.training.callbacks import Callback
 
 if TYPE_CHECKING:
@@ -28,9 +29,7 @@ def feature_cosine(x: Tensor, pairs: Tensor) -> Tensor:
 
 def adamic_adar(adjacency: Adjacency, pairs: Tensor) -> Tensor:
     """The sum of 1 / log(degree) over shared neighbours (Adamic and Adar, 2003); features are not looked at."""
-    edge_index = adjacency.edge_index.numpy()
-    shape = (adjacency.num_nodes, adjacency.num_nodes)
-    a = sparse.csr_matrix((np.ones(edge_index.shape[1]), (edge_index[0], edge_index[1])), shape=shape)
+    a = matrix(adjacency)
     degree = np.asarray(a.sum(axis=0)).ravel()
     # A shared neighbour has two neighbours at least; others are never counted, whatever weight they get.
     weighted = a @ sparse.diags(1 / np.log(np.maximum(degree, 2)))
@@ -58,13 +57,42 @@ class AdamicAdar(Method):
         return Fitted(pairs=scores)
 
 
-@register("persistence", "temporal")
-class Persistence(Method):
-    """The persistence baseline: 1 for a pair that is connected now, 0 for one that is not."""
+class _NextTime(Method):
+    """A score that is read off the latest snapshot."""
+
+    @staticmethod
+    def scores(known: Adjacency, pairs: Tensor) -> Tensor:
+        raise NotImplementedError
 
     def fit(self, graph: list[Transition], seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
-        def scores(known: Adjacency, pairs: Tensor) -> Tensor:
-            low, high = torch.minimum(*pairs), torch.maximum(*pairs)
-            return torch.isin(low * known.num_nodes + high, known.keys).float()
+        return Fitted(pairs=lambda known, pairs: self.scores(known.latest, pairs))
 
-        return Fitted(pairs=scores)
+
+@register("persistence", "temporal")
+class Persistence(_NextTime):
+    """The persistence baseline: 1 for a pair that is connected now, 0 for one that is not."""
+
+    @staticmethod
+    def scores(known: Adjacency, pairs: Tensor) -> Tensor:
+        low, high = torch.minimum(*pairs), torch.maximum(*pairs)
+        return torch.isin(low * known.num_nodes + high, known.keys).float()
+
+
+@register("common-neighbours", "temporal")
+class CommonNeighbours(_NextTime):
+    """How many neighbours two nodes share now."""
+
+    @staticmethod
+    def scores(known: Adjacency, pairs: Tensor) -> Tensor:
+        a, (rows, columns) = matrix(known), pairs.numpy()
+        return torch.from_numpy(np.asarray(a[rows].multiply(a[columns]).sum(axis=1)).ravel())
+
+
+@register("preferential-attachment", "temporal")
+class PreferentialAttachment(_NextTime):
+    """The product of the numbers of neighbours that two nodes have now (Barabasi and Albert, 1999)."""
+
+    @staticmethod
+    def scores(known: Adjacency, pairs: Tensor) -> Tensor:
+        degree = torch.bincount(known.edges.flatten(), minlength=known.num_nodes)
+        return (degree[pairs[0]] * degree[pairs[1]]).float()

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from topoter.errors import unknown_name
 from topoter.estimator import TopoTER
 from topoter.methods.base import Fitted, Method, inner_products, register
-from topoter.structure.adjacency import Adjacency
+from topoter.methods.over_time import OverTimeSettings, fit_over_time
+from topoter.structure.history import Known
 from topoter.training.callbacks import Callback
 
 if TYPE_CHECKING:
@@ -45,17 +47,27 @@ class GraphTopoTER(NodeTopoTER):
 
 @register("topoter", "temporal")
 class TemporalTopoTER(NodeTopoTER):
-    """TopoTER on the changes that happened, then inner products of frozen representations; X is all ones."""
+    """TopoTER on the changes that happened, by one of two decoders.
+
+    Args:
+        decoder: "inner product" of frozen representations, X being all ones, as in the paper; or "history", which is
+            learned and sees all past snapshots (`over_time.py`).
+    """
 
     def __init__(self, decoder: str = "inner product", **parameters: Any) -> None:
+        if decoder not in ("inner product", "history"):
+            raise unknown_name("decoder", decoder, ("inner product", "history"))
         super().__init__(**parameters)
+        self.decoder = decoder
 
     def fit(self, graph: list[Transition], seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
+        if self.decoder == "history":
+            return fit_over_time(graph, OverTimeSettings(**self.parameters), seed, callbacks)
         x = torch.ones(graph[0].before.num_nodes, 1)
         model = self.model(seed).fit_transitions(x, graph, callbacks=callbacks)
 
-        def scores(known: Adjacency, pairs: Tensor) -> Tensor:
-            return inner_products(model.model_.embed(x, known), pairs)
+        def scores(known: Known, pairs: Tensor) -> Tensor:
+            return inner_products(model.model_.embed(x, known.latest), pairs)
 
         return Fitted(pairs=scores, history=model.history_)
 
@@ -72,4 +84,14 @@ def _untrained(kind: type[NodeTopoTER]) -> type[NodeTopoTER]:
 
 register("random-init", "node")(_untrained(NodeTopoTER))
 register("random-init", "graph")(_untrained(GraphTopoTER))
-register("random-init", "temporal")(_untrained(TemporalTopoTER))
+
+
+@register("random-init", "temporal")
+class UntrainedTemporalTopoTER(_untrained(TemporalTopoTER)):  # type: ignore[misc]
+    """TopoTER's encoder before its first step; a decoder that is learned is learned on it."""
+
+    def __init__(self, decoder: str = "inner product", **parameters: Any) -> None:
+        if decoder == "history":
+            TemporalTopoTER.__init__(self, decoder, **parameters, frozen=True)
+        else:
+            super().__init__(decoder=decoder, **parameters)

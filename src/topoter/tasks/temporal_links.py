@@ -12,17 +12,18 @@ from torch import Tensor
 from topoter.errors import DataError
 from topoter.pretext.transformation import Transition
 from topoter.structure.adjacency import Adjacency
+from topoter.structure.history import Known
 from topoter.tasks.link_split import TEST_SHARE, VAL_SHARE, HeldOut, auc_and_ap, check_splittable
 
-# From the graph at one time and pairs [2, P] to scores [P] of being connected at the next.
-Scores = Callable[[Adjacency, Tensor], Tensor]
+# From what is known before a time and pairs [2, P] to scores [P] of being connected then.
+Scores = Callable[[Known, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """A graph that is known, and pairs of the next one to be told apart."""
+    """What is known, and pairs of the next graph to be told apart."""
 
-    known: Adjacency
+    known: Known
     val: HeldOut | None
     test: HeldOut
 
@@ -36,19 +37,21 @@ class TemporalSplit:
 
     @property
     def num_nodes(self) -> int:
-        return self.predictions[0].known.num_nodes
+        return self.predictions[0].known.latest.num_nodes
 
 
 def hold_out_pairs(edges: Sequence[Tensor], num_nodes: int, seed: int) -> TemporalSplit:
     """`held-out-pairs`: of every A(t) from the second on, 5 % and 10 % of the edges with as many disconnected pairs.
 
     In training a graph has only its other edges, before and after a change, and no pair held out at either time is
-    looked at. Then the whole of A(t-1) is known, and what is asked are the pairs held out of A(t).
+    looked at. Then the whole of A(1) to A(t-1) is known, with the other edges of A(t) that training saw, and what is asked
+    are the pairs held out of A(t).
     """
     generator = torch.Generator().manual_seed(seed)
     whole = _graphs(edges, num_nodes)
     seen, hidden = [whole[0]], [torch.empty(0, dtype=torch.int64)]
     predictions = []
+    known = None
     for before, after in pairwise(whole):
         check_splittable(after)
         num_val, num_test = int(VAL_SHARE * after.num_edges), int(TEST_SHARE * after.num_edges)
@@ -57,10 +60,11 @@ def hold_out_pairs(edges: Sequence[Tensor], num_nodes: int, seed: int) -> Tempor
         disconnected = disconnected[:, torch.randperm(num_val + num_test, generator=generator)]
         val = HeldOut.of(after.edges[:, order[:num_val]], disconnected[:, :num_val])
         test = HeldOut.of(after.edges[:, order[num_val : num_val + num_test]], disconnected[:, num_val:])
-        predictions.append(Prediction(before, val, test))
         kept = torch.ones(after.num_edges, dtype=torch.bool)
         kept[order[: num_val + num_test]] = False
         seen.append(after.keep(kept))
+        known = Known(before, known, seen[-1])
+        predictions.append(Prediction(known, val, test))
         pairs = torch.cat([val.pairs, test.pairs], dim=1)
         hidden.append(pairs[0] * num_nodes + pairs[1])
     transitions = [
@@ -85,7 +89,11 @@ def hold_out_last(edges: Sequence[Tensor], num_nodes: int, seed: int) -> Tempora
     count = torch.minimum(space.num_edges, space.num_disconnected)
     disconnected = space.disconnected(count, torch.Generator().manual_seed(seed))
     transitions = [Transition(a, b) for a, b in pairwise(whole[:-1])]
-    return TemporalSplit(transitions, [Prediction(whole[-2], None, HeldOut.of(last.edges, disconnected))])
+    known = None
+    for graph in whole[:-1]:
+        known = Known(graph, known)
+    assert known is not None
+    return TemporalSplit(transitions, [Prediction(known, None, HeldOut.of(last.edges, disconnected))])
 
 
 PROTOCOLS: dict[str, Callable[[Sequence[Tensor], int, int], TemporalSplit]] = {
