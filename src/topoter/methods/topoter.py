@@ -84,14 +84,4 @@ def _untrained(kind: type[NodeTopoTER]) -> type[NodeTopoTER]:
 
 register("random-init", "node")(_untrained(NodeTopoTER))
 register("random-init", "graph")(_untrained(GraphTopoTER))
-
-
-@register("random-init", "temporal")
-class UntrainedTemporalTopoTER(_untrained(TemporalTopoTER)):  # type: ignore[misc]
-    """TopoTER's encoder before its first step; a decoder that is learned is learned on it."""
-
-    def __init__(self, decoder: str = "inner product", **parameters: Any) -> None:
-        if decoder == "history":
-            TemporalTopoTER.__init__(self, decoder, **parameters, frozen=True)
-        else:
-            super().__init__(decoder=decoder, **parameters)
+register("random-init", "temporal")(_untrained(TemporalTopoTER))
