@@ -1,4 +1,4 @@
-"""The encoder of link prediction: two GCN layers, and the noise that keeps them from learning edges by heart."""
+"""The encoders of link prediction, and the noise that keeps them from learning edges by heart."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from topoter.encoders import GCN
+from topoter.encoders import GCN, Encoder
+from topoter.encoders.base import without_bias
 from topoter.errors import unknown_name
 from topoter.kernels.sparse import SparseOperator
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
+from topoter.structure.hops import propagate
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "elu": functional.elu}
 
@@ -51,6 +53,10 @@ class LinkEncoder(GCN):
         h: Tensor = adjacency.normalized @ (hidden @ last.weight.t()) + last.bias
         return h
 
+    def noisy(self, signal: Tensor, adjacency: Adjacency, noise: Callable[[Tensor], Tensor]) -> Tensor:
+        """H as training sees it."""
+        return self.second(noise(self.first(signal, adjacency)), adjacency)
+
     @torch.no_grad()
     def recentre(self, x: Features, adjacency: Adjacency) -> None:
         """Shift and scale the last layer: the mean of H becomes 0, its mean squared length 1.
@@ -63,6 +69,49 @@ class LinkEncoder(GCN):
         scale = (h - mean).square().sum(1).mean().clamp(min=1e-12).rsqrt()
         last.weight *= scale
         last.bias.sub_(mean).mul_(scale)
+
+
+class LinkHops(Encoder):
+    """Several hops side by side: H = [X W_0 | S X W_1 | S^2 X W_2], each channel of mean 0 and variance 1 over the nodes.
+
+    Args:
+        out_channels: F, of all hops together.
+    """
+
+    hops = (0, 1, 2)
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        width = out_channels // len(self.hops)
+        self.layer = nn.Linear(in_channels, width * len(self.hops), bias=False)
+        self.out_channels = self.layer.out_features
+        self.norm = nn.BatchNorm1d(self.out_channels, track_running_stats=False)
+
+    def project(self, x: Features) -> Tensor:
+        return without_bias(self.layer, x)
+
+    def propagate(self, signal: Tensor, adjacency: Adjacency) -> Tensor:
+        parts = [propagate(adjacency, part, k) for k, part in zip(self.hops, signal.chunk(len(self.hops), dim=1))]
+        h: Tensor = self.norm(torch.cat(parts, dim=1))
+        return h
+
+    def noisy(self, signal: Tensor, adjacency: Adjacency, noise: Callable[[Tensor], Tensor]) -> Tensor:
+        """H as training sees it."""
+        return noise(self.propagate(signal, adjacency))
+
+    @torch.no_grad()
+    def start_at(self, directions: Tensor, x: Features, adjacency: Adjacency) -> None:
+        """Begin with what pre-training found: at every hop the principal axes of S^k X `directions`."""
+        width = self.layer.out_features // len(self.hops)
+        columns = []
+        for k in self.hops:
+            h = propagate(adjacency, x @ directions, k)
+            h = h - h.mean(0)
+            _, axes = torch.linalg.eigh((h.t() @ h).double())
+            found = directions @ axes.flip(1)[:, :width].float()
+            found = torch.cat([found, self.layer.weight.t()[:, found.size(1) : width]], dim=1)  # fewer axes than channels
+            columns.append(found / found.norm(dim=0).mean().clamp(min=1e-12))
+        self.layer.weight.copy_(torch.cat(columns, dim=1).t())
 
 
 class Dropout:

@@ -13,15 +13,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from topoter.errors import invalid_parameter
+from topoter.errors import UsageError, invalid_parameter, unknown_name
+from topoter.encoders import Hops
+from topoter.estimator import TopoTER
 from topoter.methods.base import Fitted, Method, register
-from topoter.methods.link_encoder import Dropout, LinkEncoder, NoisyFeatures
+from topoter.methods.link_encoder import Dropout, LinkEncoder, LinkHops, NoisyFeatures
 from topoter.pretext.hidden_edges import area_under_curve
 from topoter.pretext.objectives import Loss, Objective, build_objectives
 from topoter.pretext.pair_decoders import build_pair_decoder
 from topoter.pretext.transformation import EdgeChange, TopologyTransformation, exact, hide
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
+from topoter.structure.graph_sets import Batch
+from topoter.structure.hops import Preparation
 from topoter.training import EpochRecord, Keep, TopoTERModel, TrainingSettings, TrainingState, Validate, train
 from topoter.training.batches import Transformed, whole_graph
 from topoter.training.callbacks import Callback
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
 CHECK_EVERY = 4  # epochs between two looks at the validation pairs
 VALIDATION = "validation AUC"
+PREPARED = "prepared"
 
 
 @dataclass(frozen=True)
@@ -39,8 +44,12 @@ class LinkSettings:
     """How links are learned.
 
     Args:
-        hidden_channels, out_channels, activation, batch_norm: of the two GCN layers (`LinkEncoder`).
-        init, feature_scaling: as in `TopoTER`.
+        encoder: "gcn", two layers (`LinkEncoder`), or "hops", several hops side by side (`LinkHops`).
+        hidden_channels, out_channels, activation, batch_norm: of the two GCN layers; of "hops" only out_channels.
+        init, feature_scaling: as in `TopoTER`; "prepared" reads features as `TopoTER`'s default does, by presence where
+            they are sparse.
+        start: of "hops": "random", or "mutual-information", which pre-trains a linear map of two hops by I(H; H~) as
+            `TopoTER`'s default does, on the training graph, and begins with its principal axes.
         pretraining_epochs, pretraining_learning_rate, perturbation_rate, scale_edges, prior_bias: of TopoTER's
             pre-training on the training graph; 0 epochs leave it out, and change nothing else.
         recentre: before the training on pairs, give the representations mean 0 and mean squared length 1.
@@ -56,6 +65,7 @@ class LinkSettings:
         joint: weight of TopoTER's loss beside that of the pairs.
     """
 
+    encoder: str = "gcn"
     hidden_channels: int = 32
     out_channels: int = 16
     activation: str = "relu"
@@ -63,6 +73,7 @@ class LinkSettings:
     init: str = "glorot"
     init_gain: float = 1.0
     feature_scaling: str = "none"
+    start: str = "random"
     pretraining_epochs: int = 0
     pretraining_learning_rate: float = 1e-3
     perturbation_rate: float = 0.7
@@ -88,6 +99,11 @@ class LinkSettings:
             value = getattr(self, name)
             if not 0 <= value < 1:
                 raise invalid_parameter(name, "LinkSettings", "at least 0 and less than 1", value)
+        for name, known in (("encoder", ("gcn", "hops")), ("start", ("random", "mutual-information"))):
+            if getattr(self, name) not in known:
+                raise unknown_name(name, getattr(self, name), known)
+        if self.encoder == "hops" and (self.variational or self.recentre):
+            raise UsageError("The encoder 'hops' has no variational form, and its channels have mean 0 already.")
 
 
 class ConnectedPairs(Objective):
@@ -108,7 +124,7 @@ class ConnectedPairs(Objective):
         self.noise = noise
 
     def forward(self, h: Tensor, h_t: Tensor, transformation: TopologyTransformation) -> Loss:
-        logits = self.decoder(h_t, transformation.pairs, self.noise)
+        logits = self.decoder(h_t, transformation.pairs, self.noise, transformation.adjacency_t)
         kind = transformation.pair_type
         connected = (kind == EdgeChange.DELETE) | (kind == EdgeChange.KEEP_CONNECTED)
         return functional.binary_cross_entropy_with_logits(logits, connected.float()), {}
@@ -124,8 +140,9 @@ class LinkModule(nn.Module):
         # Anew from the seed, so that pre-training changes no draw that comes after it.
         self.generator = torch.Generator().manual_seed(seed)
         self.dropout = Dropout(seed)
+        variational = 2 if settings.variational else 1
         self.links = ConnectedPairs(
-            settings.out_channels,
+            topoter.encoder.out_channels // variational,
             settings.decoder,
             self.generator,
             lambda values: self.dropout(values, settings.decoder_dropout),
@@ -139,12 +156,12 @@ class LinkModule(nn.Module):
     def forward(self, x: NoisyFeatures, adjacency: Adjacency) -> Loss:
         """The objective of links, and what else the settings ask for: a divergence, TopoTER's own loss."""
         settings, encoder = self.settings, self.topoter.encoder
-        assert isinstance(encoder, LinkEncoder)
+        assert isinstance(encoder, (LinkEncoder, LinkHops))
         hiding = self.hide(adjacency)
         visible = hiding.adjacency_t
         signal = encoder.project(x.drop(self.dropout, settings.feature_dropout))
-        hidden = self.dropout(encoder.first(signal, visible), settings.dropout)
-        mean, log_deviation = self._distribution(encoder.second(hidden, visible))
+        h_t = encoder.noisy(signal, visible, lambda values: self.dropout(values, settings.dropout))
+        mean, log_deviation = self._distribution(h_t)
         h_t = mean
         if log_deviation is not None:
             h_t = mean + torch.randn(mean.shape, generator=self.generator) * log_deviation.exp()
@@ -173,7 +190,7 @@ class LinkModule(nn.Module):
     def scores(self, x: Features, adjacency: Adjacency, pairs: Tensor) -> Tensor:
         """Logits [P] of pairs [2, P]."""
         self.eval()
-        scores: Tensor = self.links.decoder(self.encode(x, adjacency), pairs)
+        scores: Tensor = self.links.decoder(self.encode(x, adjacency), pairs, adjacency=adjacency)
         return scores
 
     def _distribution(self, h: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -194,13 +211,13 @@ class LinkLearner(Method):
 
     settings_type: type[LinkSettings] = LinkSettings
     module_type: type[LinkModule] = LinkModule
+    preparation: Preparation | None = None
 
     def fit(self, graph: Data, seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
         module, state, pretraining = self.learn(graph, seed, callbacks)
-        scaling = module.settings.feature_scaling
 
         def scores(known: Data, pairs: Tensor) -> Tensor:
-            return module.scores(*whole_graph(known, scaling)[0], pairs)
+            return module.scores(*self.read(known, module.settings), pairs)
 
         return Fitted(pairs=scores, history=state.history, pretraining=pretraining, best_epoch=state.best_epoch)
 
@@ -210,9 +227,12 @@ class LinkLearner(Method):
         """The module, how its training went, and what each epoch of the pre-training showed."""
         settings = self.settings_type(**self.parameters)
         settings.check()
-        x, adjacency = whole_graph(graph, settings.feature_scaling)[0]
+        self.preparation = None
+        x, adjacency = self.read(graph, settings)
         encoder = self.encoder(x, adjacency, settings)
         topoter, pretraining = pretrain_encoder(encoder, x, adjacency, settings, seed, callbacks)
+        if settings.start == "mutual-information" and isinstance(encoder, LinkHops):
+            pretraining = start_from_hops(encoder, x, adjacency, graph, seed)
         if settings.recentre:
             assert isinstance(topoter.encoder, LinkEncoder)
             topoter.encoder.recentre(x, adjacency)
@@ -236,15 +256,39 @@ class LinkLearner(Method):
             train(state, [(NoisyFeatures(x), adjacency)], [auc, *callbacks])
         return module, state, pretraining
 
-    def encoder(self, x: Features, adjacency: Adjacency, settings: LinkSettings) -> LinkEncoder:
+    def read(self, graph: Data, settings: LinkSettings) -> Batch:
+        """A graph as the encoder takes it; how its features are prepared is decided by the first, the one trained on."""
+        if settings.feature_scaling != PREPARED:
+            return whole_graph(graph, settings.feature_scaling)[0]
+        x, adjacency = whole_graph(graph)[0]
+        self.preparation = self.preparation or Preparation.fit(x)
+        return self.preparation(x), adjacency
+
+    def encoder(self, x: Features, adjacency: Adjacency, settings: LinkSettings) -> LinkEncoder | LinkHops:
         """The encoder before its weights are drawn; a variational one has means and deviations."""
+        if settings.encoder == "hops":
+            return LinkHops(x.shape[1], settings.out_channels)
         out_channels = (2 if settings.variational else 1) * settings.out_channels
         hidden = settings.hidden_channels
         return LinkEncoder(x.shape[1], hidden, out_channels, settings.activation, settings.batch_norm)
 
 
+def start_from_hops(
+    encoder: LinkHops, x: Features, adjacency: Adjacency, graph: Data, seed: int
+) -> list[EpochRecord]:
+    """Begin with the linear map that `TopoTER`'s default learns on the training graph; what each epoch showed."""
+    from torch_geometric.data import Data as Graph
+
+    seen = Graph(x=graph.x, edge_index=adjacency.edge_index)
+    model = TopoTER("hops", encoder_parameters={"structure": "none"}, random_state=seed).fit(seen)
+    trained = model.model_.encoder
+    assert isinstance(trained, Hops)
+    encoder.start_at(trained.far @ trained.weight.detach(), x, adjacency)
+    return model.history_
+
+
 def pretrain_encoder(
-    encoder: LinkEncoder,
+    encoder: LinkEncoder | LinkHops,
     x: Features,
     adjacency: Adjacency,
     settings: LinkSettings,
