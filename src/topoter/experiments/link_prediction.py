@@ -9,7 +9,7 @@ from topoter.experiments.following import Follow, said_of
 from topoter.experiments.node_classification import load_labelled
 from topoter.experiments.runs import Run
 from topoter.methods import build
-from topoter.tasks.link_split import auc_and_ap, split_links
+from topoter.tasks.link_split import auc_and_ap, hits_and_mrr, split_links
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -20,7 +20,9 @@ def measure(run: Run, data: Data, progress: Progress | None) -> Measured:
     split = split_links(data, run.seed)
     fitted = build(run.recipe.method, "link", run.parameters).fit(split.data, run.seed, [Follow(progress)])
     val_auc, val_ap = auc_and_ap(split.val, fitted.score_pairs(split.data, split.val.pairs))
-    auc, ap = auc_and_ap(split.test, fitted.score_pairs(split.data, split.test.pairs))
+    tested = fitted.score_pairs(split.data, split.test.pairs)
+    auc, ap = auc_and_ap(split.test, tested)
+    ranks = {name: [value] for name, value in hits_and_mrr(split.test, tested).items()}
     details: dict[str, Any] = {"val_ap": val_ap}
     if fitted.history:
         details |= {"epochs": len(fitted.history), "best_epoch": fitted.best_epoch}
@@ -28,7 +30,7 @@ def measure(run: Run, data: Data, progress: Progress | None) -> Measured:
         last = fitted.pretraining[-1]
         details |= {"pretraining_epochs": len(fitted.pretraining), "pretraining_loss": last.loss} | said_of(last)
     # Validation AUC chose the epoch.
-    return Measured({"AUC": [auc], "AP": [ap], "validation AUC": [val_auc]}, details, fitted.losses)
+    return Measured({"AUC": [auc], "AP": [ap], **ranks, "validation AUC": [val_auc]}, details, fitted.losses)
 
 
 EXPERIMENT = Experiment(

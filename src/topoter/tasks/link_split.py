@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 VAL_SHARE, TEST_SHARE = 0.05, 0.10
+HITS = (20, 50, 100)
 
 
 @dataclass(frozen=True)
@@ -90,3 +91,19 @@ def auc_and_ap(held_out: HeldOut, scores: Tensor | np.ndarray) -> tuple[float, f
     """Area under the ROC curve and average precision, in percent."""
     label, values = held_out.label.numpy(), np.asarray(scores, dtype=np.float64)
     return 100 * float(roc_auc_score(label, values)), 100 * float(average_precision_score(label, values))
+
+
+def hits_and_mrr(held_out: HeldOut, scores: Tensor | np.ndarray) -> dict[str, float]:
+    """Hits@20, 50 and 100 and the mean reciprocal rank in percent, as OGB's evaluator has them.
+
+    Each edge is held against all disconnected pairs of the same part. Hits@K is the share of edges above the K-th best
+    of those; an edge's rank among them, ties counted by half, is 1 at best. AUC is near 100 where these still tell apart.
+    """
+    label, values = held_out.label.numpy() > 0, np.asarray(scores, dtype=np.float64)
+    edges, others = values[label], np.sort(values[~label])
+    found = {}
+    for k in HITS:  # where there are fewer than K, every edge is a hit
+        found[f"Hits@{k}"] = 100 * float((edges > others[-k]).mean()) if k <= len(others) else 100.0
+    above = len(others) - np.searchsorted(others, edges, side="right")
+    at_least = len(others) - np.searchsorted(others, edges, side="left")
+    return found | {"MRR": 100 * float((1 / ((above + at_least) / 2 + 1)).mean())}
