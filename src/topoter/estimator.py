@@ -199,11 +199,15 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
 
         Args:
             snapshots: the edges at each time, in order: PyG's edge_index, SciPy sparse or pandas, over the same nodes.
-            x: node features [N, C], the same at all times; without them every node gets the number 1, as in the paper.
+            x: node features [N, C], the same at all times, or a PyG `Data` that has them, with what is known of its
+                table; without them every node gets the number 1, as in the paper.
         """
-        graphs = aligned(snapshots, x)
+        described = x if hasattr(x, "edge_index") else None
+        graphs = aligned(snapshots, x if described is None else described.x)
         self.over_time_ = True
         state, _ = self._start(graphs[0])
+        if described is not None:
+            self._remember_features(described)
         batches, cleanings = zip(*(self._batch(graph) for graph in graphs))
         self.cleaning_ = Cleaning(*map(sum, zip(*map(astuple, cleanings))))  # over all times
         self.num_edges_ = sum(adjacency.num_edges for _, adjacency in batches)

@@ -84,8 +84,52 @@ def test_bad_snapshots_say_why(files):
     assert "There is no file none.csv" in fails(1, "fit", "--snapshots", "none.csv", "-q", cwd=files)
     assert "Give one graph to fit on" in fails(2, "fit", "-q", cwd=files)
     assert "Give one graph to fit on" in fails(2, "fit", "edges.csv", "--snapshots", "timed.csv", "-q", cwd=files)
-    line = fails(2, "fit", "--snapshots", "timed.csv", "--features", "features.csv", "-q", cwd=files)
-    assert "takes no features" in line
+    assert "--features goes with an edge list" in fails(
+        2, "fit", "--snapshots", "days", "--features", "features.csv", "-q", cwd=files
+    )
+
+
+def test_events_are_binned_with_features_and_links_of_timed_edges_are_explained(files):
+    """From a stream of events to missing links: a question, bins, features, a ranking for one node and of a list."""
+    lines = (files / "edges.csv").read_text().splitlines()[1:]
+    stamps = [f"2024-03-{1 + day:02d}T{hour:02d}:15:00" for day in range(10) for hour in range(24)]
+    events = [f"{line},{stamps[place % len(stamps)]}" for place, line in enumerate(lines)]
+    (files / "events.csv").write_text("\n".join(["source,target,when", *events]) + "\n")
+    arguments = ["fit", "--snapshots", "events.csv", "--time-column", "when", "--features", "features.csv"]
+    line = fails(2, *arguments, "-q", cwd=files)
+    assert "240 different times" in line
+    assert "--every 1d gives 10" in line
+    assert "Got '1x'" in fails(2, *arguments, "--every", "1x", "-q", cwd=files)
+    fitted = topoter(*arguments, "--every", "1d", "-o", "events.topoter", "--epochs", 2, "--json", cwd=files)
+    assert fitted.returncode == 0, fitted.stderr
+    assert "10 snapshots of 120 nodes, 9 transitions" in fitted.stderr
+    links = ["links", "events.topoter", "events.csv", "--time-column", "when", "--features", "features.csv"]
+    first = lines[0].split(",")[0]
+    ranked = topoter(*links, "--for", first, "--top", 5, "-o", "one.csv", cwd=files)
+    assert ranked.returncode == 0, ranked.stderr
+    with (files / "one.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 5
+    assert {row["source"] for row in rows} == {first}
+    around = {first: set(), **{row["target"]: set() for row in rows}}
+    for line in lines:
+        for node, other in (line.split(","), line.split(",")[::-1]):
+            if node in around:
+                around[node].add(other)
+    for row in rows:
+        shared = around[first] & around[row["target"]]
+        assert int(row["shared_neighbours"]) == len(shared)
+        assert set(filter(None, row["such_as"].split("; "))) <= shared
+    wanted = [*rows[:2], dict(zip(("source", "target"), lines[0].split(",")))]  # the last is an edge already
+    listed = "".join(f"{row['target']},{row['source']}\n" for row in wanted)
+    (files / "wanted.csv").write_text(f"source,target\n{listed}")
+    again = topoter(*links, "--candidates", "wanted.csv", "-o", "two.csv", cwd=files)
+    assert again.returncode == 0, again.stderr
+    assert "Of 3 pairs 2 are ranked" in again.stderr
+    with (files / "two.csv").open(newline="") as stream:
+        scores = [float(row["score"]) for row in csv.DictReader(stream)]
+    assert scores == pytest.approx([float(row["score"]) for row in rows[:2]], rel=1e-4)
+    assert "Node 'nobody' is not in the graph" in fails(1, *links, "--for", "nobody", "-q", cwd=files)
 
 
 def test_links_are_evaluated_and_reproduced(real_data, tmp_path):

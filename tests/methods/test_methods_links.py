@@ -20,7 +20,7 @@ from topoter.pretext.pair_decoders import build_pair_decoder
 from topoter.pretext.transformation import EdgeChange, hide, hide_edges
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import prepare_features
-from topoter.tasks.link_split import HeldOut, auc_and_ap, split_links
+from topoter.tasks.link_split import HeldOut, auc_and_ap, hits_and_mrr, split_links
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 QUICK = {"hidden_channels": 8, "out_channels": 4, "epochs": 6}
@@ -150,6 +150,41 @@ def test_without_pretraining_only_the_pretraining_is_left_out(graph):
     pretrained = build("topoter", "link", {**parameters, "pretraining_epochs": 5}).fit(split.data, 3)
     assert len(pretrained.pretraining) == 5
     assert not torch.equal(pretrained.score_pairs(split.data, asked), without)
+
+
+HOPS = {
+    "encoder": "hops",
+    "out_channels": 12,
+    "decoder": "paths",
+    "feature_scaling": "prepared",
+    "hidden_edges": 0.5,
+    "epochs": 40,
+}
+
+
+def test_hops_start_where_pretraining_ended(graph):
+    """The start from I(H; H~) is another than a random one, and both find the blocks with short paths."""
+    split = split_links(graph, 0)
+    found = {}
+    for method, start in (("topoter", "mutual-information"), ("no-pretraining", "random")):
+        fitted = build(method, "link", {**HOPS, "start": start}).fit(split.data, 0)
+        assert bool(fitted.pretraining) == (start != "random")
+        found[method] = fitted.score_pairs(split.data, split.val.pairs)
+        assert auc_and_ap(split.val, found[method])[0] > 70
+    assert not torch.equal(found["topoter"], found["no-pretraining"])
+    with pytest.raises(UsageError, match="no variational form"):
+        build("vgae", "link", HOPS).fit(split.data, 0)
+
+
+def test_hits_and_ranks_are_those_of_the_definition():
+    scores = torch.tensor([5.0, 3.0, 1.0, 4.0, 3.0, *[0.0] * 28])
+    held_out = HeldOut.of(torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, 30, dtype=torch.int64))
+    found = hits_and_mrr(held_out, scores)
+    assert found["Hits@20"] == 100  # all three are above the twentieth of thirty
+    assert found["Hits@50"] == 100  # there are no fifty to be above of
+    assert found["MRR"] == pytest.approx(100 * (1 + 1 / 2.5 + 1 / 3) / 3)  # a tie counts by half
+    strict = HeldOut.of(torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, 20, dtype=torch.int64))
+    assert hits_and_mrr(strict, torch.tensor([5.0, 3.0, 1.0, *[3.0] * 20]))["Hits@20"] == pytest.approx(100 / 3)
 
 
 def test_a_frozen_encoder_stays_as_pretraining_left_it(graph):

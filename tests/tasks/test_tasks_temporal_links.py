@@ -10,6 +10,7 @@ from topoter import TopoTER
 from topoter.datasets import load_snapshots
 from topoter.errors import DataError, UsageError
 from topoter.methods import build, methods_of
+from topoter.methods.over_time import _examples
 from topoter.pretext.transformation import EdgeChange, Transition
 from topoter.structure.adjacency import Adjacency
 from topoter.tasks.temporal_links import PROTOCOLS, hold_out_last, hold_out_pairs, mean_scores
@@ -26,6 +27,8 @@ PEER = {
 }
 SETTINGS = {
     "persistence": {},
+    "common-neighbours": {},
+    "preferential-attachment": {},
     "gae": {**PEER, "epochs": 4},
     "vgae": {**PEER, "epochs": 4},
     "random-init": {**PEER, "encoder": "gcn", "init_gain": 1.0, "feature_scaling": "none"},
@@ -91,7 +94,9 @@ def test_held_out_pairs_are_never_seen_in_training(edges):
         assert int(prediction.test.label.sum()) == 6
         assert keys(prediction.test.pairs[:, prediction.test.label == 1]) <= keys(edges[number + 1])
         assert not keys(prediction.test.pairs[:, prediction.test.label == 0]) & keys(edges[number + 1])
-        assert keys(prediction.known.edges) == keys(edges[number])
+        assert keys(prediction.known.latest.edges) == keys(edges[number])
+        assert prediction.known.history.snapshots == number + 1
+        assert keys(prediction.known.rest.edges) == keys(edges[number + 1]) - held_out
         assert not held_out & keys(transition.after.edges)
         for seed in range(5):
             assert not held_out & keys(transition.sample(torch.Generator().manual_seed(seed)).pairs)
@@ -106,13 +111,14 @@ def test_the_next_snapshot_is_in_no_transition(edges):
     assert len(split.transitions) == 2
     assert keys(split.transitions[-1].after.edges) == keys(edges[2])
     (prediction,) = split.predictions
-    assert keys(prediction.known.edges) == keys(edges[2])
+    assert keys(prediction.known.latest.edges) == keys(edges[2])
+    assert prediction.known.rest is None
     assert keys(prediction.test.pairs[:, prediction.test.label == 1]) == keys(edges[3])
     other = [*edges[:3], edges[0]]  # another last snapshot changes no score
     asked = torch.stack([torch.zeros(9, dtype=torch.int64), torch.arange(1, 10)])
     for method, parameters in SETTINGS.items():
         first, second = (
-            predict(hold_out_last(times, NODES, 0), method, parameters, 0).score_pairs(graph(edges[2]), asked)
+            predict(hold_out_last(times, NODES, 0), method, parameters, 0).score_pairs(prediction.known, asked)
             for times in (edges, other)
         )
         assert torch.equal(first, second), method
@@ -135,6 +141,61 @@ def test_persistence_scores_what_was_connected_before(edges):
     connected = test.label.numpy() == 1
     # One threshold: the area is the mean of the two rates.
     assert auc == pytest.approx(50 * (stays[connected].mean() + 1 - stays[~connected].mean()))
+
+
+def test_simple_scores_are_those_counted_by_hand(edges):
+    split = hold_out_last(edges, NODES, 0)
+    known, pairs = split.predictions[0].known, split.predictions[0].test.pairs
+    around = [{b for a, b in graph(edges[2]).edge_index.t().tolist() if a == node} for node in range(NODES)]
+    expected = {
+        "common-neighbours": [len(around[i] & around[j]) for i, j in pairs.t().tolist()],
+        "preferential-attachment": [len(around[i]) * len(around[j]) for i, j in pairs.t().tolist()],
+    }
+    for method, values in expected.items():
+        assert predict(split, method, {}, 0).score_pairs(known, pairs).tolist() == values
+
+
+HISTORY = {"decoder": "history", "epochs": 30, "hidden_channels": 4, "out_channels": 4}
+
+
+@pytest.mark.parametrize("completed", [False, True])
+def test_the_decoder_of_histories_learns_and_repeats(completed):
+    """Three groups whose members meet within; absent members come back: the past tells, persistence does not."""
+    generator = np.random.default_rng(0)
+    i, j = np.triu_indices(NODES, 1)
+    within = i % 3 == j % 3
+    times = [torch.from_numpy(np.stack([i, j])[:, within & (generator.random(len(i)) < 0.4)]) for _ in range(6)]
+    split = hold_out_pairs(times, NODES, 0)
+    found = [
+        mean_scores(predict(split, "topoter", {**HISTORY, "completed": completed}, 0).score_pairs, split, "test")
+        for _ in range(2)
+    ]
+    assert found[0] == found[1]
+    still = mean_scores(predict(split, "persistence", {}, 0).score_pairs, split, "test")
+    assert found[0][0] > still[0] + 5
+
+
+def test_what_is_known_before_a_snapshot_does_not_change_with_it(edges):
+    asked = torch.stack([torch.zeros(9, dtype=torch.int64), torch.arange(1, 10)])
+    other = [*edges[:3], edges[0]]
+    first, second = (
+        predict(split, "topoter", HISTORY, 0).score_pairs(split.predictions[0].known, asked)
+        for split in (hold_out_last(times, NODES, 0) for times in (edges, other))
+    )
+    assert torch.equal(first, second)
+    split = hold_out_last(edges, NODES, 0)
+    completed = predict(split, "topoter", {**HISTORY, "completed": True}, 0)
+    with pytest.raises(UsageError, match="has not happened yet"):
+        completed.score_pairs(split.predictions[0].known, asked)
+
+
+def test_a_pair_that_was_held_out_is_no_example_from_then_on(edges):
+    split = hold_out_pairs(edges, NODES, 0)
+    batches = _examples(split.transitions, completed=False, generator=torch.Generator().manual_seed(0))
+    tested: set[int] = set()
+    for prediction, batch in zip(split.predictions, batches):
+        tested |= keys(prediction.val.pairs) | keys(prediction.test.pairs)
+        assert not tested & keys(batch.pairs)
 
 
 def test_real_snapshots_are_aligned_and_learned_from(real_data):

@@ -17,6 +17,8 @@ from topoter.errors import UsageError
 if TYPE_CHECKING:
     from topoter.estimator import TopoTER
 
+STEPS_OVER_TIME = 800  # as many as the recipes of the ants take
+
 
 @takes_options
 def run(
@@ -31,6 +33,9 @@ def run(
     snapshots: Annotated[
         str | None,
         typer.Option(help="In place of GRAPH, one over time: an edge list with a time column, a folder, a dataset."),
+    ] = None,
+    every: Annotated[
+        str | None, typer.Option(help="Of --snapshots: bins of time, 1d, 1w, 12h, or N in the column's unit.")
     ] = None,
     options: GraphOptions,
     recipe: Recipe = None,
@@ -67,6 +72,7 @@ def run(
     device: Device = "cpu",
 ) -> None:
     """Pre-train on a graph, on a set of graphs, or on what happened to a graph over time, and save the model."""
+    from topoter.datasets import known_as
     from topoter.estimator import TopoTER
     from topoter.graphs import atomic_write
     from topoter.training import Checkpoint, Interrupted, StopOnSignal
@@ -74,6 +80,8 @@ def run(
 
     if (graph is None) == (snapshots is None):
         raise UsageError("Give one graph to fit on: a GRAPH, or --snapshots with one over time.")
+    if every is not None and snapshots is None:
+        raise UsageError("--every goes with --snapshots.")
     if dry_run:
         _show_columns(graph, options)
         return
@@ -116,8 +124,10 @@ def run(
         saved = Checkpoint(kept, save_seconds, (resume or restarted()) and kept.is_file())
         data: Any
         if graph is None:
-            data, times = load_over_time(snapshots or "", options)
-            fit = partial(model.fit_snapshots, times, x=data.x)
+            data, times = load_over_time(snapshots or "", options, every)
+            if epochs is None and recipe is None and known_as(snapshots or "") is None:
+                model.set_params(epochs=_epochs_over(len(times) - 1))
+            fit = partial(model.fit_snapshots, times, x=data)
         else:
             if many:
                 data = load_graph_set(graph, options)
@@ -137,6 +147,11 @@ def run(
             raise Interrupted(f"{str(error) or 'Interrupted.'} {lost}") from None
     saved.remove()
     _tell(model, out_path, len(data) if many else None, options)
+
+
+def _epochs_over(transitions: int) -> int:
+    """Epochs of a graph over time: of many transitions each is seen less often, since every one is a step."""
+    return min(200, max(10, STEPS_OVER_TIME // max(transitions, 1)))
 
 
 def _one_graph(model: TopoTER, graph: str, seed: int, options: GraphOptions, memory: str | None) -> Any:

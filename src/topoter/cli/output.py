@@ -173,7 +173,8 @@ def share_bar(description: str, quiet: bool) -> Iterator[Callable[[str, float], 
 def training_progress(description: str, quiet: bool) -> Iterator[Callback]:
     """A progress bar for pre-training: epoch, loss beside the prior's entropy, accuracy by type, time left.
 
-    Where stderr is no terminal, a plain line appears every tenth of the way instead.
+    It moves within an epoch of several steps, too. Where stderr is no terminal, a plain line appears every tenth of the
+    way instead.
     """
     from topoter.training import Callback
 
@@ -183,6 +184,11 @@ def training_progress(description: str, quiet: bool) -> Iterator[Callback]:
             def on_start(self, state: TrainingState) -> None:
                 self.epochs = state.settings.epochs
                 self.task = progress.add_task(description, total=self.epochs, text="") if progress else None
+
+            def on_step(self, state: TrainingState, done: int, total: int | None) -> None:
+                if progress is not None and self.task is not None and total is not None and total > 1:
+                    said = f"step {done}/{total} {describe(state.history[-1]) if state.history else ''}"
+                    progress.update(self.task, completed=len(state.history) + done / total, text=said)
 
             def on_epoch(self, state: TrainingState, record: EpochRecord) -> None:
                 if progress is not None and self.task is not None:

@@ -214,10 +214,10 @@ def in_memory(directory: GraphDirectory, quiet: bool) -> Data:
     return directory.as_data()
 
 
-def load_over_time(name_or_path: str, options: GraphOptions) -> tuple[Data, list[Tensor]]:
+def load_over_time(name_or_path: str, options: GraphOptions, every: str | None = None) -> tuple[Data, list[Tensor]]:
     """A graph at several times, from a user's files or a named dataset: all of it as one graph, and the edges of each.
 
-    The one graph has a `time` per edge, and the number 1 as every node's feature.
+    The one graph has a `time` per edge. Nodes have the features of the table that is given, else the number 1.
     """
     import torch
     from torch_geometric.data import Data
@@ -225,22 +225,47 @@ def load_over_time(name_or_path: str, options: GraphOptions) -> tuple[Data, list
     from topoter import datasets
     from topoter.graphs import read_snapshots
 
+    if options.features is not None:
+        return _with_features(Path(name_or_path), options, every)
     options.refuse(
-        "--snapshots takes no features and no weights: every node gets the number 1, as in the paper.",
+        "without --features a graph over time has the number 1 for every node, as in the paper, and no weights.",
         allowed=("time_column", "delimiter", "header", "drop_bad"),
     )
     if Path(name_or_path).exists():
-        found, ids = read_snapshots(name_or_path, **options.given())
+        found, ids = read_snapshots(name_or_path, **options.given(), every=every)
         edges = [edge_index for _, edge_index in found]
         node_ids = list(ids)
     else:
         _check_is_name(name_or_path, options.data_root)
         options.refuse(f"this goes with a file, not with the dataset {name_or_path!r}.")
+        if every is not None:
+            raise UsageError(f"--every: this goes with a file, not with the dataset {name_or_path!r}.")
         snapshots = datasets.load_snapshots(name_or_path, data_root=options.data_root)
         edges, node_ids = snapshots.edges, snapshots.node_names
     time = torch.repeat_interleave(torch.tensor([edge_index.size(1) for edge_index in edges]))
     data = Data(x=torch.ones(len(node_ids), 1), edge_index=torch.cat(edges, dim=1), time=time, node_ids=node_ids)
     options.say(f"{len(edges)} snapshots of {len(node_ids):,} nodes, {len(edges) - 1} transitions.")
+    return data, edges
+
+
+def _with_features(path: Path, options: GraphOptions, every: str | None) -> tuple[Data, list[Tensor]]:
+    """An edge list with a column of times, and a table of its nodes."""
+    import torch
+
+    from topoter.graphs import read_graph
+    from topoter.graphs.edge_lists import open_edges
+    from topoter.graphs.snapshots import by_time, time_column_of
+
+    if not path.is_file():
+        raise UsageError(f"--features goes with an edge list that has a time column. {path} is no file.")
+    given = options.given()
+    written = {name: given[name] for name in ("delimiter", "header", "drop_bad") if name in given}
+    (table,) = open_edges(path, time_column=options.time_column, **written)
+    given["time_column"] = time_column_of(path, options.time_column, table.names)
+    data, notes = read_graph(path, **given)
+    options.say(*notes)
+    edges = [data.edge_index[:, torch.from_numpy(places)] for _, places in by_time(path, data.time.numpy(), every)]
+    options.say(f"{len(edges)} snapshots of {data.num_nodes:,} nodes, {len(edges) - 1} transitions.")
     return data, edges
 
 

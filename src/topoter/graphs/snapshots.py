@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 TIME_NAMES = ("time", "timestamp", "t")
+MOST_TIMES = 200  # more are events, and nobody wants a snapshot for each
+SPANS = {"": 1, "s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}  # in seconds
 _logger = logging.getLogger(__name__)
 Snapshots: TypeAlias = "list[tuple[int | float | str, Tensor]]"
 
@@ -35,20 +37,22 @@ def read_snapshots(
     delimiter: str | None = None,
     header: bool | None = None,
     drop_bad: bool = False,
+    every: str | float | None = None,
 ) -> tuple[Snapshots, NodeIds]:
     """Read a temporal graph: a list of (time, edge_index [2, E_t]) in order of time, and the node ids.
 
     `path`: an edge list with a time column (`time_column`, or one named time, timestamp or t), one snapshot
     for each distinct time; or a folder of edge lists, one snapshot for each file, ordered and named by file
-    name (day2 before day10). Nodes are in ascending order of their ids. `delimiter`, `header` and `drop_bad` are
+    name (day2 before day10). `every` puts times into bins: "1d", "1w", "12h", or a number in the column's own unit.
+    Nodes are in ascending order of their ids. `delimiter`, `header` and `drop_bad` are
     those of `read_graph`; what was found out about the files is logged.
     """
     path = Path(path)
     options = {"delimiter": delimiter, "header": header, "drop_bad": drop_bad}
     if not path.is_dir():
-        return _from_file(path, time_column, options)
-    if time_column is not None:
-        raise UsageError(f"{path} is a folder, one file for each time: time_column does not apply.")
+        return _from_file(path, time_column, every, options)
+    if time_column is not None or every is not None:
+        raise UsageError(f"{path} is a folder, one file for each time: time_column and every do not apply.")
     return _from_folder(path, options)
 
 
@@ -91,22 +95,73 @@ def _numbered_edges(snapshot: Any) -> Tensor:
     return torch.as_tensor(snapshot, dtype=torch.int64)
 
 
-def _from_file(path: Path, time_column: str | None, options: dict[str, Any]) -> tuple[Snapshots, NodeIds]:
-    (table,) = open_edges(path, time_column=time_column, **options)
-    time_column = time_column or next((name for name in table.names if name.lower() in TIME_NAMES), None)
+def time_column_of(path: Path, time_column: str | None, names: Sequence[str]) -> str:
+    """The column of times: the one that is named, or that has a usual name."""
+    time_column = time_column or next((name for name in names if name.lower() in TIME_NAMES), None)
     if time_column is None:
         raise UsageError(
-            f"{path}: which column is the time? Name one of {', '.join(table.names)} as its time column "
+            f"{path}: which column is the time? Name one of {', '.join(names)} as its time column "
             "(--time-column, or time_column= in Python)."
         )
+    return time_column
+
+
+def by_time(path: Path, time: np.ndarray, every: str | float | None) -> list[tuple[int | float, np.ndarray]]:
+    """Each time, or the first time of each bin, and the places of its edges; in order of time, empty bins left out.
+
+    Times are seconds where `every` is a span ("1d"): dates are read so. Days begin at midnight UTC, weeks on Monday.
+    """
+    if every is None:
+        count = len(np.unique(time))
+        if count > MOST_TIMES:
+            raise UsageError(
+                f"{path} has {count:,} different times, a snapshot each. Into which bins do they go? {_examples(time)}"
+            )
+        start = time
+    else:
+        width, offset = _width(every)
+        start = np.floor((time + offset) / width) * width - offset
+        start = start.astype(np.int64) if float(width).is_integer() else start
+    order = np.argsort(start, kind="stable")
+    times, places = np.unique(start[order], return_index=True)
+    return list(zip(times.tolist(), np.split(order, places[1:])))
+
+
+def _width(every: str | float) -> tuple[float, float]:
+    """The width of a bin, and what is added to a time so that bins begin where they should."""
+    read = re.fullmatch(r"\s*([0-9]*\.?[0-9]*)\s*([a-z]*)\s*", str(every))
+    number, unit = read.groups() if read else ("", "?")
+    if unit not in SPANS or not (number.strip(".") or unit) or float(number.strip(".") or 1) <= 0:
+        raise UsageError(f"--every must be a span such as 1d, 1w, 12h, or a number above 0. Got {every!r} instead.")
+    return float(number.strip(".") or 1) * SPANS[unit], (
+        3 * SPANS["d"] if unit == "w" else 0
+    )  # 1970 began on a Thursday
+
+
+def _examples(time: np.ndarray) -> str:
+    """Bins that would do, with how many snapshots they give."""
+    span = float(time.max() - time.min())
+    tried = ["1h", "1d", "1w", "30d"] if span > 2 * SPANS["h"] else []
+    rough = 10 ** np.floor(np.log10(max(span, 1e-9) / 20))
+    tried.append(f"{rough:g}")
+    counts = {name: len(by_time(Path(), time, name)) for name in tried}
+    good = [f"--every {name} gives {count}" for name, count in counts.items() if 2 <= count <= MOST_TIMES]
+    return f"For example {', '.join(good[:3])} (every= in Python)." if good else "Say --every (every= in Python)."
+
+
+def _from_file(
+    path: Path, time_column: str | None, every: str | float | None, options: dict[str, Any]
+) -> tuple[Snapshots, NodeIds]:
+    (table,) = open_edges(path, time_column=time_column, **options)
+    time_column = time_column_of(path, time_column, table.names)
     raw = read_edges(table, time_column=time_column)
     _log(raw.notes)
     assert raw.time is not None
-    order = np.argsort(raw.time, kind="stable")
-    times, starts = np.unique(raw.time[order], return_index=True)
-    parts = np.split(raw.edge_index[:, order], starts[1:], axis=1)
-    edges = [torch.from_numpy(np.ascontiguousarray(part)) for part in parts]
-    return list(zip(times.tolist(), edges)), user_ids(raw.node_ids)
+    snapshots: Snapshots = [
+        (time, torch.from_numpy(np.ascontiguousarray(raw.edge_index[:, places])))
+        for time, places in by_time(path, raw.time, every)
+    ]
+    return snapshots, user_ids(raw.node_ids)
 
 
 def _from_folder(folder: Path, options: dict[str, Any]) -> tuple[Snapshots, NodeIds]:

@@ -21,8 +21,8 @@ from topoter.methods.pretrained import PretextModule, Pretrained
 from topoter.methods.randomness import seeded
 from topoter.pretext.objectives import Loss
 from topoter.structure.adjacency import Adjacency
-from topoter.structure.history import Known
 from topoter.structure.features import Features
+from topoter.structure.history import Known
 from topoter.training import Keep, TrainingSettings, TrainingState, train
 from topoter.training.callbacks import Callback
 from topoter.training.state import RandomStream

@@ -72,7 +72,7 @@ class LinkEncoder(GCN):
 
 
 class LinkHops(Encoder):
-    """Several hops side by side: H = [X W_0 | S X W_1 | S^2 X W_2], each channel of mean 0 and variance 1 over the nodes.
+    """Several hops side by side: H = [X W_0 | S X W_1 | S^2 X W_2], each channel of mean 0 and variance 1.
 
     Args:
         out_channels: F, of all hops together.
@@ -109,7 +109,9 @@ class LinkHops(Encoder):
             h = h - h.mean(0)
             _, axes = torch.linalg.eigh((h.t() @ h).double())
             found = directions @ axes.flip(1)[:, :width].float()
-            found = torch.cat([found, self.layer.weight.t()[:, found.size(1) : width]], dim=1)  # fewer axes than channels
+            found = torch.cat(
+                [found, self.layer.weight.t()[:, found.size(1) : width]], dim=1
+            )  # fewer axes than channels
             columns.append(found / found.norm(dim=0).mean().clamp(min=1e-12))
         self.layer.weight.copy_(torch.cat(columns, dim=1).t())
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from topoter.errors import UsageError, invalid_parameter, unknown_name
 from topoter.encoders import Hops
+from topoter.errors import UsageError, invalid_parameter, unknown_name
 from topoter.estimator import TopoTER
 from topoter.methods.base import Fitted, Method, register
 from topoter.methods.link_encoder import Dropout, LinkEncoder, LinkHops, NoisyFeatures
@@ -257,7 +257,7 @@ class LinkLearner(Method):
         return module, state, pretraining
 
     def read(self, graph: Data, settings: LinkSettings) -> Batch:
-        """A graph as the encoder takes it; how its features are prepared is decided by the first, the one trained on."""
+        """A graph as the encoder takes it; its features are prepared as those of the first, the one trained on."""
         if settings.feature_scaling != PREPARED:
             return whole_graph(graph, settings.feature_scaling)[0]
         x, adjacency = whole_graph(graph)[0]
@@ -273,9 +273,7 @@ class LinkLearner(Method):
         return LinkEncoder(x.shape[1], hidden, out_channels, settings.activation, settings.batch_norm)
 
 
-def start_from_hops(
-    encoder: LinkHops, x: Features, adjacency: Adjacency, graph: Data, seed: int
-) -> list[EpochRecord]:
+def start_from_hops(encoder: LinkHops, x: Features, adjacency: Adjacency, graph: Data, seed: int) -> list[EpochRecord]:
     """Begin with the linear map that `TopoTER`'s default learns on the training graph; what each epoch showed."""
     from torch_geometric.data import Data as Graph
 

@@ -26,7 +26,6 @@ from topoter.training import Keep, TrainingSettings, TrainingState, train
 from topoter.training.callbacks import Callback
 from topoter.weights import linear_layers
 
-
 PARTS = 7  # about as large a share of the edges as held-out pairs have
 
 

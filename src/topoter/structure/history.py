@@ -27,7 +27,7 @@ class History:
     Args:
         now: the latest snapshot.
         snapshots: how many there have been.
-        met: for every decay, the share of snapshots in which two nodes were connected, the latest counting most, [N, N].
+        met: for every decay, the share of snapshots in which two nodes were connected, late ones more, [N, N].
         last: the number of the latest snapshot in which two nodes were connected, from 1, [N, N].
         active: for every decay, the share of snapshots in which a node had any edge, [D, N].
     """

@@ -10,13 +10,21 @@ from torch import Tensor
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.history import matrix
 
-NAMES = ("lower degree", "higher degree", "common neighbours", "Adamic-Adar", "resource allocation", "3 steps", "4 steps")
+NAMES = (
+    "lower degree",
+    "higher degree",
+    "common neighbours",
+    "Adamic-Adar",
+    "resource allocation",
+    "3 steps",
+    "4 steps",
+)
 
 
 def pair_features(adjacency: Adjacency, pairs: Tensor) -> Tensor:
     """Of pairs [2, P] the numbers in `NAMES`, [P, 7]; the same for (i, j) and (j, i).
 
-    Degrees and counts by their logarithm; paths of three and four steps by the entries of S^3 and S^4, S = D^-1/2 A D^-1/2.
+    Degrees and counts by their logarithm; paths of three and four steps by entries of powers of D^-1/2 A D^-1/2.
     A pair that is an edge shows in all of them: hide an edge before asking for it.
     """
     a, (i, j) = matrix(adjacency), pairs.numpy()

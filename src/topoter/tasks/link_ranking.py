@@ -69,8 +69,11 @@ def rank_links(
     top: int = 100,
     seed: int = 0,
     on_block: Callable[[int, int], None] | None = None,
+    candidates: Tensor | None = None,
 ) -> RankedLinks:
     """The `top` disconnected pairs of a graph most likely to be connected, by a fitted model's embeddings.
+
+    `candidates` [2, K] are the pairs that come into question (else all); those that are edges already are left out.
 
     A share of the edges is hidden, the rest embedded, and the weight of every channel learned from the hidden edges
     against disconnected pairs; with these weights the embeddings of the whole graph score all its pairs.
@@ -88,8 +91,23 @@ def rank_links(
         raise DataError(f"The graph has {free} disconnected pairs: there are too few to rank.")
     decoder, auc, ap = learn_channel_weights(model, data, adjacency, seed)
     h = decoder.prepare(torch.from_numpy(model.transform(data)))
+    if candidates is not None:
+        pairs = disconnected_among(candidates, adjacency)
+        logits = decoder.logits(h, pairs)
+        order = torch.argsort(logits, descending=True, stable=True)[:top]
+        return RankedLinks(pairs[:, order], logits[order], auc, ap)
     pairs, logits = best_pairs(h * decoder.weight, h, adjacency, min(top, free), on_block=on_block)
     return RankedLinks(pairs, logits + decoder.bias, auc, ap)
+
+
+def disconnected_among(pairs: Tensor, adjacency: Adjacency) -> Tensor:
+    """Those of the pairs [2, K] that are two nodes without an edge, each once, in their order."""
+    low, high = torch.minimum(*pairs), torch.maximum(*pairs)
+    keys = low * adjacency.num_nodes + high
+    _, first = np.unique(keys.numpy(), return_index=True)
+    once = torch.zeros(keys.numel(), dtype=torch.bool)
+    once[torch.from_numpy(first)] = True
+    return pairs[:, once & (low < high) & ~torch.isin(keys, adjacency.keys)]
 
 
 def learn_channel_weights(
@@ -116,6 +134,8 @@ def embed_visible(model: TopoTER, data: Data, visible: Adjacency) -> Tensor:
     """Embeddings [N, F] of a graph some of whose edges are hidden."""
     shown = data.clone()
     shown.edge_index = visible.edge_index
+    if "time" in shown:  # of every edge that was read, not of those that are left
+        del shown.time
     if visible.edge_weight is not None:
         shown.edge_weight = visible.edge_weight
     if data.get("feature_names") == STRUCTURAL_NAMES:  # degrees of the whole graph would tell of the hidden edges

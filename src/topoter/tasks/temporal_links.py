@@ -44,8 +44,8 @@ def hold_out_pairs(edges: Sequence[Tensor], num_nodes: int, seed: int) -> Tempor
     """`held-out-pairs`: of every A(t) from the second on, 5 % and 10 % of the edges with as many disconnected pairs.
 
     In training a graph has only its other edges, before and after a change, and no pair held out at either time is
-    looked at. Then the whole of A(1) to A(t-1) is known, with the other edges of A(t) that training saw, and what is asked
-    are the pairs held out of A(t).
+    looked at. Then the whole of A(1) to A(t-1) is known, with the other edges of A(t) that training saw, and asked are
+    the pairs held out of A(t).
     """
     generator = torch.Generator().manual_seed(seed)
     whole = _graphs(edges, num_nodes)

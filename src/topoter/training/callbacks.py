@@ -32,6 +32,9 @@ class Callback:
     def on_start(self, state: TrainingState) -> None:
         """Before the first epoch, or before the first of those that are left."""
 
+    def on_step(self, state: TrainingState, done: int, total: int | None) -> None:
+        """After a step within an epoch; of how many, where the batches can be counted."""
+
     def measure(self, state: TrainingState, record: EpochRecord) -> Mapping[str, float]:
         """Further metrics of the epoch that just ended, before it is decided which weights are the best."""
         return {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from operator import length_hint
 from typing import Any
 
 import torch
@@ -39,7 +40,7 @@ def train(state: TrainingState, batches: Iterable[Sequence[Any]], callbacks: Seq
         while len(state.history) < settings.epochs and not state.stopped:
             module.train()
             before = copy_of_weights(module) if settings.keep and settings.keep.weights != "after" else {}
-            record, steps = _epoch(state, called, batches)
+            record, steps = _epoch(state, called, batches, callbacks)
             for callback in callbacks:
                 record.metrics.update(callback.measure(state, record))
             state.history.append(record)
@@ -60,13 +61,16 @@ def train(state: TrainingState, batches: Iterable[Sequence[Any]], callbacks: Seq
         callback.on_end(state)
 
 
-def _epoch(state: TrainingState, module: torch.nn.Module, batches: Iterable[Sequence[Any]]) -> tuple[EpochRecord, int]:
+def _epoch(
+    state: TrainingState, module: torch.nn.Module, batches: Iterable[Sequence[Any]], callbacks: Sequence[Callback]
+) -> tuple[EpochRecord, int]:
     """One pass over the batches, and how many steps it took; of several processes, each over its own."""
     optimizer = state.optimizer
     bare = module.module if isinstance(module, DistributedDataParallel) else module
     weight_of = getattr(bare, "batch_weight", None)
     epoch = len(state.history) + 1
     mean, total_loss, total_weight, steps = _Mean(), 0.0, 0.0, 0
+    known = length_hint(batches) or None
     for batch in batches:
         optimizer.zero_grad(set_to_none=True)
         loss, metrics = module(*batch)
@@ -77,6 +81,8 @@ def _epoch(state: TrainingState, module: torch.nn.Module, batches: Iterable[Sequ
         total_weight += weight
         mean.add(metrics, weight)
         steps += 1
+        for callback in callbacks:
+            callback.on_step(state, steps, known)
     total_loss, total_weight = current_group().total(total_loss, total_weight)
     if not total_weight:
         raise TopoterError("There is no batch to train on: pass a list, or an iterable that can be read again.")

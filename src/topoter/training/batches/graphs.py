@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import length_hint
 from typing import TYPE_CHECKING
 
 import torch
@@ -43,6 +44,9 @@ class Transformed:
     generator: torch.Generator
     perturbation_rate: Rate = 0.7
     sampler: str = "exact"
+
+    def __length_hint__(self) -> int:
+        return length_hint(self.batches)
 
     def __iter__(self) -> Iterator[tuple[Features, TopologyTransformation]]:
         for x, graph in self.batches:
