@@ -59,7 +59,7 @@ EXPERIMENT = Experiment(
         Row("no-pretraining", "best"),
         Row("topoter", "best"),
     ),
-    metrics=("AUC", "AP"),
+    metrics=("AUC", "AP", "Hits@20", "Hits@50", "Hits@100", "MRR"),
     load=load_labelled,
     measure=measure,
 )

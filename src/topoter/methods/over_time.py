@@ -66,6 +66,11 @@ class Examples:
 class PairsOverTime(nn.Module):
     """The logit of a pair at the next time, from h_i * h_j and what the past says of the pair."""
 
+    nodes_mean: Tensor
+    nodes_deviation: Tensor
+    known_mean: Tensor
+    known_deviation: Tensor
+
     def __init__(self, nodes: Tensor, known: Tensor, settings: OverTimeSettings, seed: int) -> None:
         super().__init__()
         generator = torch.Generator().manual_seed(seed)

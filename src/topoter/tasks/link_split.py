@@ -97,7 +97,7 @@ def hits_and_mrr(held_out: HeldOut, scores: Tensor | np.ndarray) -> dict[str, fl
     """Hits@20, 50 and 100 and the mean reciprocal rank in percent, as OGB's evaluator has them.
 
     Each edge is held against all disconnected pairs of the same part. Hits@K is the share of edges above the K-th best
-    of those; an edge's rank among them, ties counted by half, is 1 at best. They still tell apart where AUC is near 100.
+    of those; an edge's rank among them, ties counted by half, is 1 at best. They differ where AUC is near 100.
     """
     label, values = held_out.label.numpy() > 0, np.asarray(scores, dtype=np.float64)
     edges, others = values[label], np.sort(values[~label])
