@@ -326,6 +326,11 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             raise unknown_name("kind of parts", self.parts, SUBGRAPHS)
         if self.batch_nodes is not None:
             whole_number("batch_nodes", self.batch_nodes, 2)
+            if encoder == "hops":
+                raise UsageError(
+                    "The encoder 'hops' is fitted on the whole graph: leave out batch_nodes (--batch-nodes, --memory), "
+                    "or take the default on parts, 'sgc'."
+                )
         if self.pooling not in POOLINGS:
             raise unknown_name("pooling", self.pooling, POOLINGS)
 

@@ -106,6 +106,8 @@ def test_wrong_values_are_one_line() -> None:
         TopoTER(batch_nodes=1).fit(data)
     with pytest.raises(UsageError, match=r"Unknown kind of parts 'cluster'. Did you mean 'clusters'\?"):
         TopoTER(batch_nodes=10, parts="cluster").fit(data)
+    with pytest.raises(UsageError, match="The encoder 'hops' is fitted on the whole graph: leave out batch_nodes"):
+        TopoTER("hops", batch_nodes=10).fit(data)
 
 
 def test_reading_ahead_keeps_the_order_and_passes_errors_on() -> None:
