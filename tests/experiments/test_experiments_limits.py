@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from test_experiments_runner import Seen, own_runs, plan, told_in  # noqa: F401
 from test_experiments_store import record_of
 
 from topoter.errors import UsageError
-from topoter.experiments import experiment
+from topoter.experiments import engines, experiment
 from topoter.experiments.engines import on_this_machine
 from topoter.experiments.limits import Limits, Stopped
 from topoter.experiments.runner import Watcher, limited, make, make_all
@@ -106,3 +107,12 @@ def test_tables_say_which_limit_it_was(tmp_path):
     text = markdown_of(read_results(tmp_path))
     assert "| wl | > 1 day | 80.7 ± 3.0 |" in text
     assert "| mutag | paper | out of memory | – | 89.2 ± 0.8 | – |" in text
+
+
+def test_a_worker_whose_parent_is_gone_before_it_starts_ends_at_once(monkeypatch):
+    def leave(code):
+        raise SystemExit(code)
+
+    monkeypatch.setattr(engines.os, "_exit", leave)
+    with pytest.raises(SystemExit):
+        engines.end_with(os.getpid())  # not the parent of this process, as one that is gone is not

@@ -24,6 +24,7 @@ from topoter.experiments.search import (
     without_test_pairs,
 )
 from topoter.experiments.store import read_lines
+from topoter.graphs.atomic import this_process
 from topoter.methods import UNKNOWN_LABEL, methods_of
 from topoter.tasks.link_split import HeldOut, split_links
 from topoter.tasks.node_classification import known_labels
@@ -134,6 +135,36 @@ def test_a_trial_that_is_interrupted_is_not_counted(graph, tmp_path, monkeypatch
         with pytest.raises(KeyboardInterrupt):
             found(graph, tmp_path)
     assert len(found(graph, tmp_path, trials=2)[1]) == 2
+
+
+def test_a_search_that_was_killed_goes_on_as_if_it_had_never_been(graph, tmp_path, monkeypatch):
+    """A killed process tells nobody: its trial is still going on in the journal, and nothing is in the file."""
+    tried = []
+
+    def scores(of, method, setting):
+        tried.append(setting)
+        return {"scores": {"validation accuracy": [float(len(json.dumps(setting)) % 7 + setting["order"])]}}
+
+    monkeypatch.setattr(NodeScores, "__call__", scores)
+    undisturbed = found(graph, tmp_path / "a", trials=4)
+    asked = list(tried)
+    for done in range(4):
+        folder = tmp_path / f"killed-{done}"
+        if done:
+            found(graph, folder, trials=done)
+        left = Search(graph, "sbm", "node", "topoter", 1, 0, folder / "search")
+        if not done:  # the recipe itself was being tried
+            given = {name: search._label(left.start[name]) for name in left.space if name in left.start}
+            left.study.enqueue_trial(given)
+        cut_off = left.study.ask()
+        cut_off.set_user_attr("process", f"{this_process().partition('-')[0]}-{2**22 + 1}")
+        if done == 2:  # killed after the trial, before its row
+            (folder / "search.jsonl").write_text("")
+        del tried[:]
+        best, trials = found(graph, folder, trials=4)
+        assert (best.parameters, best.scores) == (undisturbed[0].parameters, undisturbed[0].scores)
+        assert [trial.parameters for trial in trials] == [trial.parameters for trial in undisturbed[1]]
+        assert tried == asked[done:]
 
 
 def test_peers_are_searched_in_the_same_way(graph, tmp_path):
