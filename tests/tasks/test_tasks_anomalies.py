@@ -35,9 +35,10 @@ def planted(seed: int = 0) -> tuple[Data, np.ndarray, set[int], set[tuple[int, i
     return data, group, set(odd.tolist()), false
 
 
-def test_planted_errors_are_found() -> None:
+@pytest.mark.parametrize("model", [TopoTER("sgc", out_channels=32, epochs=60), TopoTER()], ids=["sgc", "default"])
+def test_planted_errors_are_found(model: TopoTER) -> None:
     data, group, odd, false = planted()
-    model = TopoTER("sgc", out_channels=32, epochs=60).fit(data)
+    model.fit(data)
     found = find_anomalies(model, data, top=100)
     assert len(odd & set(found.odd_nodes(ODD).tolist())) >= 0.9 * ODD
     worst = [tuple(found.edges[:, edge].tolist()) for edge in found.false_edges(FALSE).tolist()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -197,7 +198,10 @@ def edges_between(path: Path, ids: Any, header: bool | None, drop_bad: bool) -> 
     left_out = int((~known).sum())
     if left_out:
         notes.append(f"{path}: {left_out:,} edges to nodes without an embedding are left out.")
-    return edge_index[:, known], [text for text in notes if text != STRUCTURAL_NOTE]  # only edges are looked at
+    # Only edges are looked at: nothing is to be said of features.
+    return edge_index[:, known], [
+        re.sub(" with .* features each", "", text) for text in notes if text != STRUCTURAL_NOTE
+    ]
 
 
 def in_memory(directory: GraphDirectory, quiet: bool) -> Data:
