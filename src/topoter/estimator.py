@@ -264,7 +264,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         self.num_nodes_, self.num_edges_ = whole.num_nodes, whole.num_edges
         model = build_model(parameters, self.n_features_in_, generator, batch).to(device)
         settings = _settings(parameters)
-        if model.is_linear:  # a loss that falls for ever says nothing of when to stop: hidden edges do
+        if self._is_judged(model):  # a loss that falls for ever says nothing of when to stop: hidden edges do
             trainable = any(parameter.numel() for parameter in model.parameters())  # not without features
             settings = replace(settings, keep=KEEP, epochs=settings.epochs if trainable else 0)
         if group.rank > 0:  # the same start in all processes, but each draws its own transformations
@@ -282,11 +282,12 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         assert isinstance(model, TopoTERModel)
         drawn: Iterable[Any] = Transformed(batches, generator, rate, self.sampler)
         judges = []
-        if model.is_linear:
+        if self._is_judged(model):
             assert isinstance(model.encoder, Hops)
             x, adjacency = next(iter(batches))
-            drawn, judge = moment_batches(model.encoder, x, adjacency, rate, generator)
+            moments, judge = moment_batches(model.encoder, x, adjacency, rate, generator)
             judges = [judge]
+            drawn = moments if model.is_linear else drawn
             # Where neighbours have nothing in common, what deleting edges changes is not worth learning.
             state.settings = replace(state.settings, epochs=round(model.encoder.trust * state.settings.epochs))
         train(state, drawn, [*judges, *as_callbacks(self.on_epoch), *as_callbacks(callbacks)])
@@ -295,6 +296,10 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         self.kept_epoch_ = state.best_epoch or len(state.history)
         self.history_ = state.history
         return self
+
+    def _is_judged(self, model: TopoTERModel) -> bool:
+        """Whether hidden edges tell when to stop, and how much each part of the embedding counts."""
+        return isinstance(model.encoder, Hops) and (model.is_linear or not self.over_time_)
 
     def effective_params(self) -> dict[str, Any]:
         """The parameters that `fit` uses: those given, and the defaults of level and encoder where one is not."""

@@ -11,6 +11,7 @@ from topoter.experiments.experiment import Experiment
 EXPERIMENTS = {
     "node-classification": "node_classification:EXPERIMENT",
     "safety": "safety:EXPERIMENT",
+    "ablation": "ablation:EXPERIMENT",
     "order": "studies:ORDER",
     "layers": "studies:LAYERS",
     "noise": "noise:EXPERIMENT",

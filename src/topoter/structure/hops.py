@@ -90,6 +90,8 @@ def leading_directions(x: Features, adjacency: Adjacency, hops: int, rank: int, 
     num_nodes, num_columns = x.shape
     device = adjacency.device
     wanted = min(rank, num_columns, num_nodes)
+    if not wanted:
+        return torch.zeros(num_columns, 0, device=device)
     if num_columns <= wanted + _OVERSAMPLING:
         basis = torch.eye(num_columns, device=device)
     else:
