@@ -20,6 +20,7 @@ from topoter.encoders import (
     ENCODERS,
     Hops,
     ModuleEncoder,
+    Profile,
     describe_module,
     is_plain_value,
 )
@@ -43,6 +44,7 @@ from topoter.training.batches import (
     ShuffledBatches,
     Transformed,
     check_sampling,
+    direction_batches,
     moment_batches,
     parts_of,
     transitions,
@@ -70,11 +72,12 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
 
     Args:
         level: "node" embeds the nodes of one graph, "graph" the graphs of a list.
-        encoder: "hops" (the default for nodes: several hops of the features and the graph itself, side by side), "sgc",
-            "gcn", "gin", any PyG module `module(x, edge_index) -> [N, F]`, or the import path of its class,
+        encoder: "hops" (the default for nodes: several hops of the features and the graph itself, side by side),
+            "profile" (the default for graphs: how nodes are placed and which neighbourhoods occur), "sgc", "gcn", "gin", any PyG module `module(x, edge_index) -> [N, F]`, or the import path of its class,
             "package.module:Class".
         encoder_parameters: keyword arguments for the encoder alone, e.g. those of the class behind an import path.
-        objective: what is learned: "mutual-information" (I(H; H~), the default of "hops"), "paper" (types of change
+        objective: what is learned: "mutual-information" (I(H; H~), the default of "hops"), "graph-recovery"
+            (I(g; g~) of graphs, the default of "profile"), "paper" (types of change
             from dH, the default of other encoders), "full" (all terms of I(H, dA; H~)), a name in
             `topoter.pretext.objectives.OBJECTIVES`, any callable (h, h_t, transformation) -> (loss, metrics), or a list
             of such terms with weights: [("paper", 1.0), (my_objective, 0.1)].
@@ -248,6 +251,9 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             check_transformable(graphs.adjacency, parameters["perturbation_rate"])
             batches = ShuffledBatches(graphs, batch_size, generator, device)
             batch = graphs.example(batch_size, device)
+            if parameters["encoder"] == "profile":  # its start is taken from all graphs, and so are its moments
+                batch = graphs.x, graphs.adjacency
+                batches = [batch]
             whole = graphs.adjacency
         elif self.batch_nodes is not None:
             self._remember_features(data)
@@ -282,7 +288,9 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         assert isinstance(model, TopoTERModel)
         drawn: Iterable[Any] = Transformed(batches, generator, rate, self.sampler)
         judges = []
-        if self._is_judged(model):
+        if isinstance(model.encoder, Profile):
+            drawn = direction_batches(model.encoder, *next(iter(batches)), rate, self.sampler, generator)
+        elif self._is_judged(model):
             assert isinstance(model.encoder, Hops)
             x, adjacency = next(iter(batches))
             moments, judge = moment_batches(model.encoder, x, adjacency, rate, generator)
@@ -308,6 +316,8 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         given = self.get_params(deep=False)
         patience = default["patience"] if isinstance(self.patience, str) and self.patience == "auto" else self.patience
         missing = {name: default.get(name) for name, value in given.items() if value is None}
+        if self.level == "graph" and isinstance(self.objective, str) and self.objective == "full":
+            missing["objective"] = "full-graphs"
         return given | missing | {"patience": patience}
 
     def check_parameters(self) -> None:
@@ -327,6 +337,9 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             raise invalid_parameter("encoder", "TopoTER", "a name or a torch module", encoder)
         if isinstance(encoder, str) and ":" not in encoder and encoder not in ENCODERS:
             raise unknown_name("encoder", encoder, [*ENCODERS, "package.module:Class"])
+        profile, recovery = encoder == "profile", "graph-recovery" in named_terms(parameters["objective"])
+        if profile != recovery or (profile and self.level != "graph"):
+            raise UsageError("The encoder 'profile' and the objective 'graph-recovery' go together, at level 'graph'.")
         if self.parts not in SUBGRAPHS:
             raise unknown_name("kind of parts", self.parts, SUBGRAPHS)
         if self.batch_nodes is not None:
@@ -364,7 +377,8 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             graphs, cleaning = GraphSet.from_graphs(matched, scaling)
             self._note_new(cleaning)
             batch_size = whole_number("batch_size", self.batch_size, 1)
-            pooled = graphs.embed(self.model_.embed, batch_size, self.pooling, usable_device(self.device))
+            pooling = None if self.model_.encoder.pools else self.pooling
+            pooled = graphs.embed(self.model_.embed, batch_size, pooling, usable_device(self.device))
             return as_configured(self, pooled.numpy(), None)
         (features, adjacency), cleaning = self._batch(match_features(data, known, self.n_features_in_))
         self._note_new(cleaning)

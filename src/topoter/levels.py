@@ -44,6 +44,21 @@ LAYERS: dict[str, Any] = {
     "learning_rate": 1e-2,
 }
 GRAPHS: dict[str, Any] = {
+    "encoder": "profile",
+    "objective": "graph-recovery",
+    "out_channels": 1024,
+    "num_layers": 1,
+    "hidden_channels": 64,
+    "perturbation_rate": (0.02, 0.05),
+    "feature_scaling": "none",
+    "init": "orthogonal",
+    "init_gain": 1.0,
+    "epochs": 80,
+    "patience": 15,
+    "learning_rate": 5e-2,
+}
+# For a set of graphs with an encoder of layers.
+GRAPH_LAYERS: dict[str, Any] = {
     "encoder": "gin",
     "objective": "paper",
     "out_channels": 512,
@@ -65,7 +80,9 @@ def defaults(level: str, encoder: Any, objective: Any, whole_graph: bool = True)
     if level not in LEVELS:
         raise unknown_name("level", level, LEVELS)
     if level == "graph":
-        return GRAPHS
+        given = (("encoder", encoder), ("objective", objective))
+        profiles = all(value is None or (isinstance(value, str) and value == GRAPHS[name]) for name, value in given)
+        return GRAPHS if profiles else GRAPH_LAYERS
     is_hops = isinstance(encoder, str) and encoder == "hops"
     trains_hops = objective is None or (isinstance(objective, str) and objective == NODES["objective"])
     return NODES if is_hops or (encoder is None and trains_hops and whole_graph) else LAYERS

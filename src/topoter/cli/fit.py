@@ -43,7 +43,7 @@ def run(
         str | None, typer.Option(help="What is learned: paper, full (all terms), or the name of one term.")
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option(help="hops, sgc, gcn, gin, or a PyG module's class: package.module:Class.")
+        str | None, typer.Option(help="hops, profile, sgc, gcn, gin, or a PyG module's class: package.module:Class.")
     ] = None,
     encoder_parameter: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Of the encoder alone; repeat it for more.")
@@ -176,7 +176,7 @@ def parameters_of(experiment: str, graph: str, recipe: str | None, **given: Any)
     from topoter.experiments.recipes import DEFAULT, load_recipe, read_recipe
 
     name = None if _is_file(recipe) else recipe
-    if name is None and experiment == "node-classification":
+    if name is None and experiment in ("node-classification", "graph-classification"):
         name = DEFAULT  # one for every graph, also for those that have a recipe of their own
     if name is None and experiment == "temporal-links":
         name = "paper"  # "best" is a decoder of pairs, and what is fitted here embeds nodes
@@ -196,6 +196,8 @@ def parameters_of(experiment: str, graph: str, recipe: str | None, **given: Any)
         raise UsageError(
             f"--channels goes with the encoders hops, sgc, gcn and gin: give {encoder} --encoder-parameter."
         )
+    if "out_channels" in said and encoder == "profile":
+        raise UsageError("--channels does not go with the encoder profile: its width follows from the graphs.")
     if "out_channels" in said and encoder == "gin":  # the outputs of all its layers are concatenated
         said["hidden_channels"] = said.pop("out_channels")
     return parameters | said

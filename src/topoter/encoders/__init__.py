@@ -1,4 +1,4 @@
-"""Encoders H = E(X, A): SGC, GCN, GIN, several hops side by side, or any PyG module.
+"""Encoders H = E(X, A): SGC, GCN, GIN, several hops side by side, profiles of whole graphs, or any PyG module.
 
 A new encoder is a file here and its name below. It is built with those of TopoTER's parameters that its constructor
 names, and with what `encoder_parameters` says.
@@ -21,10 +21,11 @@ from topoter.encoders.modules import (
     import_module_class,
     is_plain_value,
 )
+from topoter.encoders.profile import Profile
 from topoter.encoders.sgc import SGC
 from topoter.errors import UsageError, unknown_name, whole_number
 
-ENCODERS: dict[str, type[Encoder]] = {"sgc": SGC, "gcn": GCN, "gin": GIN, "hops": Hops}
+ENCODERS: dict[str, type[Encoder]] = {"sgc": SGC, "gcn": GCN, "gin": GIN, "hops": Hops, "profile": Profile}
 
 __all__ = [
     "ENCODERS",
@@ -34,6 +35,7 @@ __all__ = [
     "Encoder",
     "Hops",
     "ModuleEncoder",
+    "Profile",
     "build_encoder",
     "build_module",
     "describe_module",

@@ -25,6 +25,7 @@ class Encoder(nn.Module):
     """An encoder; a new one is a subclass in a file of its own, named in `topoter.encoders.ENCODERS`."""
 
     out_channels: int
+    pools = False  # whether its rows are graphs already, not nodes
 
     @property
     def trained_channels(self) -> int:

@@ -7,6 +7,7 @@ graphs, once; a training step then costs R^2 F instead of N R F and two propagat
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -31,6 +32,25 @@ class Moments:
     within: Tensor
     between: Tensor
     agreement: float
+
+
+@dataclass(frozen=True)
+class DirectionMoments:
+    """Of one number per direction and graph: second moments within a transformed graph, and between two, [K]."""
+
+    within: Tensor
+    between: Tensor
+
+    @classmethod
+    def of(cls, views: Iterable[Tensor]) -> DirectionMoments:
+        """From a set's directions [G, K] under several transformations, each pair of which counts."""
+        total, squares, count = torch.zeros(()), torch.zeros(()), 0
+        for view in views:
+            view = (view - view.mean(0)).double()
+            view = view / view.square().mean(0).clamp(min=1e-18).sqrt()
+            total, squares, count = total + view, squares + view.square(), count + 1
+        between = (total.square() - squares).mean(0) / max(count * (count - 1), 1)
+        return cls((squares.mean(0) / max(count, 1)).float(), between.float())
 
 
 @torch.no_grad()

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from topoter.errors import UsageError, invalid_parameter, unknown_name, whole_number
 from topoter.pretext.decoders import TransformationDecoder, cross_entropy_of_types, entropy_of_types
-from topoter.pretext.moments import Moments
+from topoter.pretext.moments import DirectionMoments, Moments
 from topoter.pretext.transformation import EdgeChange, Rate, TopologyTransformation
 from topoter.weights import linear_layers
 
@@ -149,6 +149,39 @@ class MutualInformation(Objective):
         return 1 - agreement + self.decorrelation * apart, {"agreement": agreement.detach()}
 
 
+class GraphMutualInformation(MutualInformation):
+    """The same of whole graphs: I(g; g~) with g the mean over a graph's nodes, across the graphs of a batch."""
+
+    def forward(self, h: Tensor, h_t: Tensor, transformation: TopologyTransformation) -> Loss:
+        ptr = transformation.adjacency.ptr
+        if ptr is None:
+            raise UsageError("The objective 'graph-mutual-information' compares graphs of a set: use level='graph'.")
+        g, g_t = (torch.segment_reduce(each, "mean", lengths=ptr.diff(), axis=0) for each in (h, h_t))
+        loss, metrics = super().forward(g, g_t, transformation)
+        return loss, {f"graph_{name}": value for name, value in metrics.items()}
+
+
+class Recovery(Objective):
+    """I(g; g~) of a profile g, bounded by how well each direction of one transformed graph tells that of another.
+
+    With the guess w g~ for g, Gaussian errors and columns of length one, I >= -1/2 log E (g - w g~)^2, direction by
+    direction. It is best at w = the correlation: what a small change of topology destroys gets a small weight.
+    """
+
+    least = 1e-3  # an error that counts as none: features do not change at all
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+
+    def forward(self, h: Tensor, h_t: Tensor, transformation: TopologyTransformation) -> Loss:
+        raise UsageError("The objective 'graph-recovery' goes with the encoder 'profile'.")
+
+    def of_moments(self, weight: Tensor, moments: DirectionMoments) -> Loss:
+        error = moments.within * (1 + weight.square()) - 2 * weight * moments.between
+        loss = 0.5 * (error + self.least).log().mean()
+        return loss, {"agreement": moments.between.mean()}
+
+
 def _apart(correlation: Tensor) -> Tensor:
     """The mean squared correlation of different columns, [F, F] -> []."""
     return (correlation - torch.diag(correlation.diagonal())).square().mean()
@@ -178,12 +211,15 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "types-from-change": TypesFromChange,
     "types-from-pair": TypesFromPair,
     "mutual-information": MutualInformation,
+    "graph-mutual-information": GraphMutualInformation,
+    "graph-recovery": Recovery,
 }
 # Sums with a name of their own.
 SUMS: dict[str, dict[str, float]] = {
     "paper": {"types-from-change": 1.0},
     "full": {"types-from-change": 1.0, "types-from-pair": 1.0, "mutual-information": 1.0},
 }
+SUMS["full-graphs"] = {**SUMS["full"], "graph-mutual-information": 1.0}  # what "full" is on sets of graphs
 
 
 def named_terms(objective: Any) -> dict[str, tuple[Any, float]]:

@@ -108,14 +108,15 @@ class GraphSet:
         self,
         encode: Callable[[Features, Adjacency], Tensor],
         batch_size: int,
-        pooling: str,
+        pooling: str | None,
         device: torch.device | str = "cpu",
     ) -> Tensor:
-        """One row per graph, [G, F]: its nodes encoded, then pooled."""
+        """One row per graph, [G, F]: its nodes encoded, then pooled, if `encode` has not done so."""
         pooled = []
         for x, adjacency in self.in_order(batch_size, device):
             assert adjacency.ptr is not None
-            pooled.append(pool(encode(x, adjacency).cpu(), adjacency.ptr.cpu(), pooling))
+            h = encode(x, adjacency).cpu()
+            pooled.append(h if pooling is None else pool(h, adjacency.ptr.cpu(), pooling))
         return torch.cat(pooled)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from topoter.encoders import Encoder, Hops
+from topoter.encoders import Encoder, Hops, Profile
 from topoter.errors import UsageError
-from topoter.pretext.moments import Moments
+from topoter.pretext.moments import DirectionMoments, Moments
 from topoter.pretext.objectives import Loss, TypesFromChange
 from topoter.pretext.transformation import TopologyTransformation
 from topoter.structure.adjacency import Adjacency
@@ -33,9 +33,9 @@ class TopoTERModel(nn.Module):
         modules = {name: term for name, (term, _) in objectives.items() if isinstance(term, nn.Module)}
         self.learned = nn.ModuleDict(modules)
 
-    def forward(self, x: Features, transformation: TopologyTransformation | Moments) -> Loss:
+    def forward(self, x: Features, transformation: TopologyTransformation | Moments | DirectionMoments) -> Loss:
         """The loss of a transformation, or of the second moments of many, and what each objective says of it."""
-        if isinstance(transformation, Moments):  # a linear encoder: the loss needs neither X nor a graph
+        if isinstance(transformation, (Moments, DirectionMoments)):  # a linear encoder: the loss needs neither X nor a graph
             terms: dict[str, Any] = {name: term for name, (term, _) in self.objectives.items()}
             weight = self.encoder.weight
             return self._sum({name: term.of_moments(weight, transformation) for name, term in terms.items()})
@@ -64,7 +64,7 @@ class TopoTERModel(nn.Module):
     @property
     def is_linear(self) -> bool:
         """Whether second moments of transformed graphs are all that training needs."""
-        return isinstance(self.encoder, Hops) and all(
+        return isinstance(self.encoder, (Hops, Profile)) and all(
             hasattr(term, "of_moments") for term, _ in self.objectives.values()
         )
 
@@ -83,9 +83,9 @@ class TopoTERModel(nn.Module):
         h, h_t = self.representations(signal, transformation)
         return h_t - h
 
-    def batch_weight(self, x: Features, transformation: TopologyTransformation | Moments) -> int:
+    def batch_weight(self, x: Features, transformation: TopologyTransformation | Moments | DirectionMoments) -> int:
         """How much a batch counts in the mean of an epoch."""
-        return 1 if isinstance(transformation, Moments) else transformation.pairs.size(1)
+        return transformation.pairs.size(1) if isinstance(transformation, TopologyTransformation) else 1
 
     @torch.no_grad()
     def embed(self, x: Features, adjacency: Adjacency) -> Tensor:

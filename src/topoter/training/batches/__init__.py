@@ -2,7 +2,7 @@
 
 from topoter.training.batches.graph_sets import ShuffledBatches
 from topoter.training.batches.graphs import Transformed, check_sampling, transitions, usable_device, whole_graph
-from topoter.training.batches.moments import KEEP, moment_batches
+from topoter.training.batches.moments import KEEP, direction_batches, moment_batches
 from topoter.training.batches.subgraphs import SUBGRAPHS, parts_of
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "ShuffledBatches",
     "Transformed",
     "check_sampling",
+    "direction_batches",
     "moment_batches",
     "parts_of",
     "transitions",

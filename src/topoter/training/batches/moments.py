@@ -6,10 +6,10 @@ from statistics import fmean
 
 import torch
 
-from topoter.encoders import Hops
+from topoter.encoders import Hops, Profile
 from topoter.pretext.hidden_edges import HiddenEdges
-from topoter.pretext.moments import Moments, draw_moments
-from topoter.pretext.transformation import Rate
+from topoter.pretext.moments import DirectionMoments, Moments, draw_moments
+from topoter.pretext.transformation import SAMPLERS, Rate
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
 from topoter.training.callbacks import Validate
@@ -18,6 +18,7 @@ from topoter.training.state import Keep
 DRAWS = 3  # pairs of transformed graphs whose moments are averaged
 HIDDEN_SHARE = 0.1  # of the edges, in each of several draws: they tell when to stop
 HIDDEN_DRAWS = 4
+GRAPH_DRAWS = 4  # transformations of a set of graphs; all pairs of them are compared
 HIDDEN_AUC = "hidden_edge_auc"
 KEEP = Keep(HIDDEN_AUC, highest=True, weights="after")
 
@@ -39,3 +40,12 @@ def moment_batches(
     moments = draw_moments(signal, adjacency, encoder.order, rate, DRAWS, generator)
     encoder.agreement = torch.tensor(moments.agreement, device=signal.device)
     return [(x, moments)], Validate(HIDDEN_AUC, lambda: fmean(draw.auc(encoder.weight) for draw in hidden))
+
+
+def direction_batches(
+    encoder: Profile, x: Features, adjacency: Adjacency, rate: Rate, sampler: str, generator: torch.Generator
+) -> list[tuple[Features, DirectionMoments]]:
+    """The one batch of every epoch for a set of graphs: how its directions agree between transformations."""
+    drawn = (SAMPLERS[sampler](adjacency, rate, generator).adjacency_t for _ in range(GRAPH_DRAWS))
+    with torch.no_grad():
+        return [(x, DirectionMoments.of(encoder.directions(x, each) for each in drawn))]
