@@ -273,7 +273,7 @@ def test_parameters_are_stored_as_given_and_checked_by_fit():
         ({"encoder": "GCN"}, "Unknown encoder 'GCN'. Did you mean 'gcn'?"),
         (
             {"encoder": "transformer"},
-            "Unknown encoder 'transformer'. Known: gcn, gin, hops, package.module:Class, sgc.",
+            "Unknown encoder 'transformer'. Known: gcn, gin, hops, package.module:Class, profile, sgc.",
         ),
         ({"init": "ortogonal"}, "Unknown init 'ortogonal'. Did you mean 'orthogonal'?"),
         ({"sampler": "exakt"}, "Unknown sampler 'exakt'. Did you mean 'exact'?"),

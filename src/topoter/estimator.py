@@ -73,7 +73,8 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
     Args:
         level: "node" embeds the nodes of one graph, "graph" the graphs of a list.
         encoder: "hops" (the default for nodes: several hops of the features and the graph itself, side by side),
-            "profile" (the default for graphs: how nodes are placed and which neighbourhoods occur), "sgc", "gcn", "gin", any PyG module `module(x, edge_index) -> [N, F]`, or the import path of its class,
+            "profile" (the default for graphs: how nodes are placed and which neighbourhoods occur), "sgc", "gcn",
+            "gin", any PyG module `module(x, edge_index) -> [N, F]`, or the import path of its class,
             "package.module:Class".
         encoder_parameters: keyword arguments for the encoder alone, e.g. those of the class behind an import path.
         objective: what is learned: "mutual-information" (I(H; H~), the default of "hops"), "graph-recovery"
@@ -289,7 +290,9 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         drawn: Iterable[Any] = Transformed(batches, generator, rate, self.sampler)
         judges = []
         if isinstance(model.encoder, Profile):
-            drawn = direction_batches(model.encoder, *next(iter(batches)), rate, self.sampler, generator)
+        if isinstance(model.encoder, Profile):
+            x, adjacency = next(iter(batches))
+            drawn = direction_batches(model.encoder, x, adjacency, rate, self.sampler, generator)
         elif self._is_judged(model):
             assert isinstance(model.encoder, Hops)
             x, adjacency = next(iter(batches))

@@ -96,4 +96,4 @@ def read_at_level(level: str, graph: Any, x: Any = None, preparation: Preparatio
         return as_data(graph, x, preparation)
     if x is not None:
         raise UsageError("x= goes with one graph; the graphs of a set carry their own features.")
-    return read_graph_set(graph)
+    return read_graph_set(graph, preparation)

@@ -39,7 +39,11 @@ GRAPHS = some_graphs()
 
 
 def small(**options) -> TopoTER:
-    return TopoTER(**{"level": "graph", "hidden_channels": 4, "num_layers": 2, "epochs": 3, "batch_size": 4, **options})
+    """The paper's kind of encoder; the default one is in test_encoders_profile.py."""
+    return TopoTER(
+        **{"level": "graph", "encoder": "gin", "hidden_channels": 4, "num_layers": 2, "epochs": 3, "batch_size": 4}
+        | options
+    )
 
 
 # ---- batches -----------------------------------------------------------------------------------------------
@@ -138,8 +142,8 @@ def test_the_order_of_nodes_does_not_matter():
     np.testing.assert_allclose(model.transform([shuffled]), model.transform([GRAPHS[5]]), rtol=1e-4, atol=1e-5)
 
 
-def test_whole_graphs_get_the_papers_encoder_by_default():
-    model = TopoTER(level="graph", epochs=1).fit(GRAPHS)
+def test_the_papers_encoder_has_defaults_of_its_own():
+    model = TopoTER("gin", level="graph", epochs=1).fit(GRAPHS)
     assert isinstance(model.model_.encoder, GIN)
     assert model.model_.encoder.out_channels == 96
     used = model.effective_params()
@@ -150,6 +154,8 @@ def test_whole_graphs_get_the_papers_encoder_by_default():
         "sum",
     ]
     assert clone(model).get_params() == model.get_params()
+    assert TopoTER(level="graph", objective="paper").effective_params()["encoder"] == "gin"
+    assert TopoTER(level="graph").effective_params()["encoder"] == "profile"
     assert TopoTER().effective_params()["encoder"] == "hops"  # one graph
 
 
@@ -219,7 +225,7 @@ def test_after_several_steps_the_weights_at_the_end_of_the_best_epoch_are_kept()
 
 
 def test_the_task_is_learned_on_mutag():
-    model = TopoTER(level="graph", epochs=20).fit(load_graphs("mutag"))
+    model = TopoTER("gin", level="graph", epochs=20).fit(load_graphs("mutag"))
     last = model.history_[-1]
     assert last.loss < 0.9 * last.prior_entropy
 

@@ -135,7 +135,7 @@ class Profile(Encoder):
         """Take the shapes of the saved arrays: they follow from the data."""
         for name in [*self._buffers, "weight"]:
             saved = state_dict.get(prefix + name)
-            if saved is not None:
+            if saved is not None and saved.shape != getattr(self, name).shape:
                 empty = torch.empty_like(saved)
                 setattr(self, name, nn.Parameter(empty) if name == "weight" else empty)
         super()._load_from_state_dict(state_dict, prefix, *args)

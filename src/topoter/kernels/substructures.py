@@ -25,6 +25,8 @@ def triangles_of_edges(edges: np.ndarray, num_nodes: int) -> np.ndarray:
 
 def triangles_of_edges_plain(edges: np.ndarray, num_nodes: int) -> np.ndarray:
     """The twin: entries of A A at the edges."""
+    if not edges.size:
+        return np.zeros(0, dtype=np.int64)
     ones = np.ones(edges.shape[1])
     half = sparse.coo_matrix((ones, (edges[0], edges[1])), shape=(num_nodes, num_nodes)).tocsr()
     whole = half + half.T

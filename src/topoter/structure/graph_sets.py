@@ -10,19 +10,30 @@ from torch import Tensor
 
 from topoter.errors import DataError, UsageError, unknown_name
 from topoter.graphs import as_data
+from topoter.graphs.frames import is_a
 from topoter.structure.adjacency import Adjacency, Cleaning
 from topoter.structure.features import Features, prepare_features
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+    from topoter.graphs.preparation import Preparation
+
 Batch = tuple[Features, Adjacency]
 # From the nodes of a graph to the graph: our names and those of torch.segment_reduce.
 POOLINGS = {"sum": "sum", "mean": "mean", "max": "max"}
 
 
-def read_graph_set(graphs: Any) -> list[Data]:
-    """Graphs of any accepted kind as PyG's `Data`, all with as many features; what is wrong is said of which graph."""
+def read_graph_set(graphs: Any, preparation: Preparation | None = None) -> list[Data]:
+    """Graphs of any accepted kind as PyG's `Data`, all with as many features; what is wrong is said of which graph.
+
+    A PyG `Batch` and the batches of a `DataLoader` are taken apart again. Attributes of NetworkX nodes become features
+    by one preparation for the whole set: `preparation`, or one that is learned from all graphs together.
+    """
+    if is_a(graphs, "torch_geometric.loader", "DataLoader"):
+        graphs = [graph for batch in graphs for graph in batch.to_data_list()]
+    elif is_a(graphs, "torch_geometric.data", "Batch"):
+        graphs = graphs.to_data_list()
     # Something that can be read only once would be empty the second time, in `fit_transform`.
     if not hasattr(graphs, "__len__") or hasattr(graphs, "edge_index") or hasattr(graphs, "nodes"):
         raise UsageError(
@@ -30,9 +41,11 @@ def read_graph_set(graphs: Any) -> list[Data]:
             "for one graph use level='node', or put it in a list."
         )
     read: list[Data] = []
+    if preparation is None:
+        preparation = _preparation_of(graphs)
     for number, graph in enumerate(graphs):
         try:
-            data = as_data(graph)
+            data = as_data(graph, preparation=preparation)
         except (DataError, UsageError) as error:
             raise type(error)(f"Graph {number} of the set (counted from 0): {error}") from None
         if read and data.x.size(1) != read[0].x.size(1):
@@ -44,6 +57,19 @@ def read_graph_set(graphs: Any) -> list[Data]:
     if not read:
         raise DataError("The set of graphs is empty.")
     return read
+
+
+def _preparation_of(graphs: Any) -> Preparation | None:
+    """How attributes of NetworkX nodes become features, from the nodes of all graphs together."""
+    if not len(graphs) or not all(is_a(graph, "networkx", "Graph") for graph in graphs):
+        return None
+    import networkx as nx
+
+    together = nx.Graph()
+    nodes = (values for graph in graphs for _, values in graph.nodes(data=True))
+    together.add_nodes_from(enumerate(nodes))
+    table = as_data(together).get("table")
+    return None if table is None else table.preparation
 
 
 class GraphSet:

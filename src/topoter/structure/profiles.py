@@ -1,6 +1,6 @@
 """What a graph is like as a whole: how its nodes' places are distributed, and which neighbourhoods occur how often.
 
-    profile = how many nodes have more than t neighbours, triangles, ... | sizes | features | neighbourhoods of 0..h hops
+    profile = shares of nodes with more than t neighbours, triangles, ... | sizes | features | neighbourhoods
 
 Neighbourhoods are counted as in the Weisfeiler-Lehman kernel. A neighbourhood's number is a hash, the same in every
 graph, so that new graphs need no dictionary.
@@ -114,10 +114,12 @@ def feature_means(x: Tensor, adjacency: Adjacency) -> np.ndarray:
 
 
 def neighbourhood_counts(label: np.ndarray, adjacency: Adjacency) -> list[np.ndarray]:
-    """How often each neighbourhood of 0, 1, ... `HOPS` hops occurs: roots of counts in rows of length one, [G, B] each."""
+    """How often each neighbourhood of 0 to `HOPS` hops occurs: roots of counts in rows of length one, [G, B] each."""
     ptr = starts(adjacency)
     graph = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr)).astype(np.int64)
-    indptr, indices = (part.cpu().numpy().astype(np.int64) for part in (adjacency.summed.indptr, adjacency.summed.indices))
+    indptr, indices = (
+        part.cpu().numpy().astype(np.int64) for part in (adjacency.summed.indptr, adjacency.summed.indices)
+    )
     number, found = _mixed(label.astype(np.uint64) + _ODD), []
     for hop in range(HOPS + 1):
         if hop:  # a sum, because neighbours have no order

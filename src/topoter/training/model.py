@@ -35,7 +35,9 @@ class TopoTERModel(nn.Module):
 
     def forward(self, x: Features, transformation: TopologyTransformation | Moments | DirectionMoments) -> Loss:
         """The loss of a transformation, or of the second moments of many, and what each objective says of it."""
-        if isinstance(transformation, (Moments, DirectionMoments)):  # a linear encoder: the loss needs neither X nor a graph
+        if isinstance(
+            transformation, (Moments, DirectionMoments)
+        ):  # a linear encoder: the loss needs neither X nor a graph
             terms: dict[str, Any] = {name: term for name, (term, _) in self.objectives.items()}
             weight = self.encoder.weight
             return self._sum({name: term.of_moments(weight, transformation) for name, term in terms.items()})
