@@ -290,7 +290,6 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         drawn: Iterable[Any] = Transformed(batches, generator, rate, self.sampler)
         judges = []
         if isinstance(model.encoder, Profile):
-        if isinstance(model.encoder, Profile):
             x, adjacency = next(iter(batches))
             drawn = direction_batches(model.encoder, x, adjacency, rate, self.sampler, generator)
         elif self._is_judged(model):

@@ -35,14 +35,14 @@ def folder(tmp_path_factory) -> Path:
 
 
 def test_a_folder_of_ones_own_in_one_row_per_graph_out(folder, tmp_path):
-    fitted = topoter("fit", folder, "-o", "m.topoter", "--epochs", 2, "--pooling", "mean", "--json", cwd=tmp_path)
+    fitted = topoter("fit", folder, "-o", "m.topoter", "--epochs", 2, "--json", cwd=tmp_path)
     assert fitted.returncode == 0, fitted.stderr
     content = json.loads(fitted.stdout)
     assert (content["graphs"], content["epochs"]) == (24, 2)
     assert content["nodes"] == sum(5 + number % 4 for number in range(24))
     result = topoter("embed", "m.topoter", folder, "-o", "z.parquet", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "24 graphs, 96 channels" in result.stderr
+    assert "24 graphs, " in result.stderr
     table = pq.read_table(tmp_path / "z.parquet")
     assert table.column("id").to_pylist() == list(range(24))
     z = np.array(table.column("embedding").to_pylist())
@@ -51,11 +51,11 @@ def test_a_folder_of_ones_own_in_one_row_per_graph_out(folder, tmp_path):
 
 
 def test_the_width_of_a_gin_is_that_of_its_layers_and_it_has_no_order(folder, tmp_path):
-    narrow = topoter("fit", folder, "-o", "m.topoter", "--epochs", 1, "--channels", 4, "--json", cwd=tmp_path)
+    narrow = topoter("fit", folder, "-o", "m.topoter", "--encoder", "gin", "--epochs", 1, "--channels", 4, "--json", cwd=tmp_path)
     assert narrow.returncode == 0, narrow.stderr
     embedded = topoter("embed", "m.topoter", folder, "-o", "z.npy", "--json", cwd=tmp_path)
     assert json.loads(embedded.stdout)["channels"] == 3 * 4
-    wrong = fails(2, "fit", folder, "-o", "n.topoter", "--order", 2, cwd=tmp_path)
+    wrong = fails(2, "fit", folder, "-o", "n.topoter", "--encoder", "gin", "--order", 2, cwd=tmp_path)
     assert "--order goes with the encoders hops and sgc: gin reaches as many hops" in wrong
     assert "fit a model on one graph first" in fails(2, "links", "m.topoter", "embedded-cora", cwd=tmp_path)
 
