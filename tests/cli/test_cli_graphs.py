@@ -51,7 +51,9 @@ def test_a_folder_of_ones_own_in_one_row_per_graph_out(folder, tmp_path):
 
 
 def test_the_width_of_a_gin_is_that_of_its_layers_and_it_has_no_order(folder, tmp_path):
-    narrow = topoter("fit", folder, "-o", "m.topoter", "--encoder", "gin", "--epochs", 1, "--channels", 4, "--json", cwd=tmp_path)
+    narrow = topoter(
+        "fit", folder, "-o", "m.topoter", "--encoder", "gin", "--epochs", 1, "--channels", 4, "--json", cwd=tmp_path
+    )
     assert narrow.returncode == 0, narrow.stderr
     embedded = topoter("embed", "m.topoter", folder, "-o", "z.npy", "--json", cwd=tmp_path)
     assert json.loads(embedded.stdout)["channels"] == 3 * 4
