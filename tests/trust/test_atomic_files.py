@@ -48,7 +48,9 @@ def test_a_namesake_of_this_process_is_gone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["", "x", "-", f"{MACHINE}-", f"{MACHINE}-x", f"{MACHINE}-{10**30}", f"x-{os.getpid()}"]
+    "name",
+    ["", "x", "-", f"{MACHINE}-", f"{MACHINE}-x", f"{MACHINE}-{10**30}", f"x-{os.getpid()}"],
+    ids=["nothing", "word", "dash", "no number", "no digits", "too large", "other machine"],  # the same in all workers
 )
 def test_of_what_no_process_is_called_nobody_can_tell(name):
     assert not is_gone(name)
