@@ -136,7 +136,7 @@ def test_pandas_frames_have_the_ids_as_their_index():
     assert list(model.transform(GRAPH).index) == list(range(40)), "without ids the nodes' numbers"
     assert isinstance(model.set_output(transform="default").transform(GRAPH), np.ndarray)
     graphs = small(level="graph").set_output(transform="pandas").fit_transform(GRAPHS)
-    assert graphs.shape == (5, 96)
+    assert graphs.shape == (5, 128)
 
 
 def test_the_setting_for_all_of_scikit_learn_holds_too():

@@ -103,6 +103,7 @@ def test_tables_say_which_limit_it_was(tmp_path):
         (None, "> 1 day"),
         (None, "out of memory"),
         (88.0, None),
+        (None, "out of memory"),
     ]
     text = markdown_of(read_results(tmp_path))
     assert "| wl | > 1 day | 80.7 ± 3.0 |" in text

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from topoter.datasets import Snapshots, block_model
+from topoter.errors import UsageError
 from topoter.experiments import EXPERIMENTS, TASKS, experiment
 from topoter.experiments.equivariance import Observed
 from topoter.experiments.recipes import all_recipes, load_recipe, methods_of
@@ -46,6 +47,10 @@ def test_every_recipe_runs_two_epochs(data, which):
     chosen = experiment(which[0])
     recipe = small(load_recipe(*which))
     for protocol in chosen.protocols:
+        if recipe.name == "completed" and protocol == "next-snapshot":  # of which nothing is known yet
+            with pytest.raises(UsageError, match="has not happened yet"):
+                execute(chosen, Run(recipe, protocol, 0), data[which[0]])
+            continue
         record = execute(chosen, Run(recipe, protocol, 0), data[which[0]]).record
         assert set(chosen.metrics) <= set(record.scores)
         if "epochs" in recipe.parameters and not recipe.method.endswith("frozen"):
@@ -110,7 +115,8 @@ def test_the_decoder_stands_beside_every_number(data):
     ]
     records = [execute(chosen, run, data["link-prediction"]).record for run in runs]
     (table,) = tables_of(chosen, records, 1)
-    assert list(table.columns) == ["method", "AUC, ours", "AUC, paper", "AP, ours", "AP, paper"]
+    assert list(table.columns)[:5] == ["method", "AUC, ours", "AUC, paper", "AP, ours", "AP, paper"]
+    assert list(table.columns)[5:] == [f"{name}, ours" for name in ("Hits@20", "Hits@50", "Hits@100", "MRR")]
     assert [row[0].text for row in table.cells] == ["gae (paper, inner product)", "gae (best, hadamard)"]
     assert table.cells[0][2].text == "91.0 ± 0.0"
     content = rows_of(chosen, records)[1]

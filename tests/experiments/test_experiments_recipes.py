@@ -13,7 +13,7 @@ import pytest
 from topoter import TopoTER
 from topoter.datasets import block_model, load_graphs, random_split
 from topoter.errors import UsageError
-from topoter.experiments import EXPERIMENTS, experiment, recipes
+from topoter.experiments import EXPERIMENTS, ablation, experiment, recipes
 from topoter.experiments.graph_classification import EXPERIMENT as GRAPH_EXPERIMENT
 from topoter.experiments.node_classification import EXPERIMENT
 from topoter.experiments.recipes import all_recipes, load_recipe, methods_of
@@ -123,7 +123,7 @@ def two_epochs(recipe):
 
 def test_no_recipe_is_left_out():
     """Those of nodes and graphs run two epochs here, the others in the tests of links; studies borrow theirs."""
-    covered = {"node-classification", "graph-classification", *LINK_NAMES}
+    covered = {"node-classification", "ablation", "graph-classification", *LINK_NAMES}
     assert {recipe[0] for recipe in all_recipes()} == covered
     assert {experiment(name).recipes or name for name in EXPERIMENTS} == covered
 
@@ -171,6 +171,14 @@ def test_every_recipe_runs_two_epochs(graph, which):
         assert record.details["epochs"] == 2
 
 
+@pytest.mark.parametrize("name", ablation.RECIPES)
+def test_every_recipe_of_the_ablation_runs(graph, name):
+    recipe = load_recipe("ablation", "topoter", "cora", name)
+    short = dataclasses.replace(recipe, parameters={"epochs": 8} | recipe.parameters)
+    record = execute(ablation.EXPERIMENT, Run(short, "validation", 0), graph).record
+    assert 0 <= record.scores["accuracy"][0] <= 100
+
+
 def test_the_default_recipe_is_the_estimators_default():
     recipe = load_recipe("node-classification", "topoter", "default")
     assert (recipe.name, recipe.parameters) == ("default", {})  # nothing but what TopoTER() does
@@ -201,6 +209,8 @@ def graphs():
 @pytest.mark.parametrize("which", GRAPH_RECIPES, ids=lambda which: "-".join(which[1:]))
 def test_every_graph_recipe_runs_two_epochs(graphs, which):
     recipe = two_epochs(load_recipe(*which))
+    if recipe.method == "topoter":  # also the default, which says nothing
+        recipe = dataclasses.replace(recipe, parameters=recipe.parameters | {"epochs": 2})
     seen = []
     run = Run(recipe, "validation", 0)
     made = execute(GRAPH_EXPERIMENT, run, graphs, lambda *step: seen.append(step[:2]))
@@ -228,7 +238,7 @@ def test_the_papers_settings_for_graphs_to_the_letter():
     assert parameters["pooling"] == "sum"
     assert not parameters["scale_edges"]
     assert not parameters["prior_bias"]
-    random_init = load_recipe("graph-classification", "random-init", "mutag").parameters
+    random_init = load_recipe("graph-classification", "random-init", "mutag", "paper").parameters
     assert random_init["hidden_channels"] == 32
     assert "epochs" not in random_init
 

@@ -37,7 +37,7 @@ def test_folder_in_natural_order_over_the_union_of_nodes(tmp_path):
     (tmp_path / "day11.csv").write_text("x,1\n")
     snapshots, ids = read_snapshots(tmp_path)
     assert ids == ["1", "2", "3", "x"]
-    with pytest.raises(UsageError, match="time_column does not apply"):
+    with pytest.raises(UsageError, match="time_column and every do not apply"):
         read_snapshots(tmp_path, time_column="t")
 
 

@@ -7,6 +7,7 @@ import torch
 
 from topoter.errors import UsageError
 from topoter.pretext.pair_decoders import PAIR_DECODERS, build_pair_decoder
+from topoter.structure.adjacency import Adjacency
 
 H = torch.randn(9, 5, generator=torch.Generator().manual_seed(0))
 PAIRS = torch.tensor([[0, 3, 8, 2], [1, 7, 0, 2]])
@@ -19,9 +20,10 @@ def built(name: str):
 @pytest.mark.parametrize("name", PAIR_DECODERS)
 def test_a_decoder_is_symmetric_and_gives_one_logit_per_pair(name):
     decoder = built(name)
-    logits = decoder(H, PAIRS)
+    seen = {"adjacency": Adjacency(PAIRS[:, :2], 9)} if decoder.sees_the_graph else {}
+    logits = decoder(H, PAIRS, **seen)
     assert logits.shape == (4,)
-    torch.testing.assert_close(logits, decoder(H, PAIRS.flip(0)))
+    torch.testing.assert_close(logits, decoder(H, PAIRS.flip(0), **seen))
 
 
 def test_the_inner_product_is_one_and_learns_nothing():

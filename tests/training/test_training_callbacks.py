@@ -204,7 +204,7 @@ def test_the_state_is_saved_now_and_then(tmp_path, monkeypatch):
 def test_a_fit_that_is_stopped_after_its_last_epoch_goes_on_there(tmp_path, monkeypatch):
     """The default encoder joins its parts then, which takes a while."""
     path = tmp_path / "s"
-    whole = TopoTER(epochs=4).fit(GRAPH)
+    whole = TopoTER(epochs=40).fit(GRAPH)
 
     def stop(self, *batch) -> None:
         raise KeyboardInterrupt
@@ -212,9 +212,9 @@ def test_a_fit_that_is_stopped_after_its_last_epoch_goes_on_there(tmp_path, monk
     with monkeypatch.context() as patched:
         patched.setattr(Hops, "finish", stop)
         with pytest.raises(KeyboardInterrupt):
-            TopoTER(epochs=4).fit(GRAPH, callbacks=Checkpoint(path, 1e6))
+            TopoTER(epochs=40).fit(GRAPH, callbacks=Checkpoint(path, 1e6))
     seen: list[int] = []
-    resumed = TopoTER(epochs=4).fit(GRAPH, callbacks=[Checkpoint(path, resume=True), lambda r: seen.append(r.epoch)])
+    resumed = TopoTER(epochs=40).fit(GRAPH, callbacks=[Checkpoint(path, resume=True), lambda r: seen.append(r.epoch)])
     assert seen == []
     assert len(resumed.history_) == len(whole.history_) > 0
     assert (resumed.transform(GRAPH) == whole.transform(GRAPH)).all()

@@ -25,6 +25,7 @@ from topoter.datasets import block_model, random_split  # noqa: E402
 from topoter.methods import method  # noqa: E402
 from topoter.pretext.transformation import Transition  # noqa: E402
 from topoter.structure.adjacency import Adjacency  # noqa: E402
+from topoter.structure.history import Known  # noqa: E402
 from topoter.tasks.link_split import split_links  # noqa: E402
 from topoter.training import Callback, Checkpoint  # noqa: E402
 
@@ -71,7 +72,9 @@ def of_method(name: str, task: str, **parameters: Any) -> Callable[[Any], Outcom
             times = [Adjacency.from_edge_index(graph(seed).edge_index, 40)[0] for seed in range(4)]
             observed = [Transition(*pair) for pair in pairwise(times)]
             fitted = made.fit(observed, seed=3, callbacks=callbacks)
-            return fitted.history, fitted.score_pairs(times[-1], torch.combinations(torch.arange(40)).t()).numpy()
+            return fitted.history, fitted.score_pairs(
+                Known(times[-1]), torch.combinations(torch.arange(40)).t()
+            ).numpy()
         data = graphs() if task == "graph" else graph()
         if made.needs_labels:
             data.train_mask, data.val_mask, _ = random_split(data.y, seed=0, train_per_class=3, val_per_class=3)

@@ -20,7 +20,7 @@ from topoter.methods.base import Fitted, Method, register
 from topoter.methods.link_encoder import Dropout, LinkEncoder, LinkHops, NoisyFeatures
 from topoter.pretext.hidden_edges import area_under_curve
 from topoter.pretext.objectives import Loss, Objective, build_objectives
-from topoter.pretext.pair_decoders import build_pair_decoder
+from topoter.pretext.pair_decoders import Noise, build_pair_decoder
 from topoter.pretext.transformation import EdgeChange, TopologyTransformation, exact, hide
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
@@ -123,8 +123,14 @@ class ConnectedPairs(Objective):
         self.decoder = build_pair_decoder(decoder, channels, generator)
         self.noise = noise
 
+    def decode(self, h: Tensor, pairs: Tensor, adjacency: Adjacency, noise: Noise | None = None) -> Tensor:
+        """Logits [P]; only a decoder that looks at the graph is given it."""
+        seen = {"adjacency": adjacency} if self.decoder.sees_the_graph else {}
+        logits: Tensor = self.decoder(h, pairs, noise, **seen)
+        return logits
+
     def forward(self, h: Tensor, h_t: Tensor, transformation: TopologyTransformation) -> Loss:
-        logits = self.decoder(h_t, transformation.pairs, self.noise, transformation.adjacency_t)
+        logits = self.decode(h_t, transformation.pairs, transformation.adjacency_t, self.noise)
         kind = transformation.pair_type
         connected = (kind == EdgeChange.DELETE) | (kind == EdgeChange.KEEP_CONNECTED)
         return functional.binary_cross_entropy_with_logits(logits, connected.float()), {}
@@ -190,8 +196,7 @@ class LinkModule(nn.Module):
     def scores(self, x: Features, adjacency: Adjacency, pairs: Tensor) -> Tensor:
         """Logits [P] of pairs [2, P]."""
         self.eval()
-        scores: Tensor = self.links.decoder(self.encode(x, adjacency), pairs, adjacency=adjacency)
-        return scores
+        return self.links.decode(self.encode(x, adjacency), pairs, adjacency)
 
     def _distribution(self, h: Tensor) -> tuple[Tensor, Tensor | None]:
         """The means of the representations, and for VGAE their log deviations (else `None`)."""
