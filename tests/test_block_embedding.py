@@ -39,6 +39,8 @@ ENCODERS: dict[str, dict[str, Any]] = {
     "sgc, wider than the features": {"encoder": "sgc", "out_channels": 9, "negative_slope": 0.1},
     "sgc in three layers": {"encoder": "sgc", "num_layers": 3, "hidden_channels": 7, "negative_slope": 0.3},
     "gcn": {"encoder": "gcn", "num_layers": 2, "hidden_channels": 8},
+    "hops": {"encoder": "hops", "out_channels": 9, "encoder_parameters": {"completion": 0}},
+    "hops, three of them on parts": {"encoder": "hops", "out_channels": 9, "order": 3, "batch_nodes": 40},
     "gin": {"encoder": "gin", "num_layers": 3, "hidden_channels": 7},
     "other features": {"feature_scaling": "sum"},
 }
@@ -142,8 +144,11 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, directory: GraphDirecto
         embed_in_blocks(model, directory, tmp_path / "z.csv", TIGHT)
     own = fitted(directory, encoder="torch_geometric.nn:GCNConv", encoder_parameters={"out_channels": 4})
     assert not can_embed_in_blocks(own)
-    with pytest.raises(UsageError, match=r"The encoder 'torch_geometric.nn:GCNConv' needs the whole graph in memory"):
+    with pytest.raises(UsageError, match="The encoder of this model needs the whole graph in memory"):
         embed_in_blocks(own, directory, tmp_path / "z.npy", TIGHT)
+    whole = fitted(directory, encoder="hops")
+    with pytest.raises(UsageError, match=r"looks for likely neighbours in the whole graph: .* fit on parts"):
+        embed_in_blocks(whole, directory, tmp_path / "z.npy", TIGHT)
     other = TopoTER("sgc", out_channels=4, epochs=1).fit(block_model(30, 2, 4.0, 3, 0))
     with pytest.raises(DataError, match="The graph has 6 features per node; the model was fitted on 3"):
         embed_in_blocks(other, directory, tmp_path / "z.npy", TIGHT)

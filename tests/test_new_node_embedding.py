@@ -45,6 +45,7 @@ CASES: dict[str, tuple[bool, bool, dict[str, Any]]] = {
     "weights": (True, True, {"order": 2}),
     "features from degrees": (False, False, {"order": 2}),
     "gcn": (True, True, {"encoder": "gcn", "num_layers": 2}),
+    "hops on parts": (True, True, {"encoder": "hops", "order": 2, "batch_nodes": 40}),
     "gin": (True, True, {"encoder": "gin", "num_layers": 2, "hidden_channels": 5}),
 }
 

@@ -19,7 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from topoter.encoders.stages import Dense, Propagate, Stage, stages
+from topoter.encoders import Hops
+from topoter.encoders.stages import Dense, Propagate, Stage, needs_whole_graph, stages
 from topoter.errors import DataError, UsageError
 from topoter.estimator import TopoTER
 from topoter.graphs import GraphDirectory
@@ -64,11 +65,15 @@ def embed_in_blocks(
     """
     plan = stages(model.model_.encoder)
     if plan is None:
-        raise UsageError(f"The encoder {model.encoder!r} needs the whole graph in memory to embed it.")
+        raise needs_whole_graph(model.model_.encoder)
     if out.suffix.lower() not in WRITTEN:
         raise UsageError(f"{out}: embeddings of a graph larger than memory are written as {' or '.join(WRITTEN)}.")
     if not out.resolve().parent.is_dir():
         raise UsageError(f"Cannot write {out}: the folder {out.resolve().parent} does not exist.")
+    encoder = model.model_.encoder
+    if isinstance(encoder, Hops) and encoder.place.size(1):  # of a graph that fits; another one may not
+        same = len(encoder.place) == directory.num_nodes
+        encoder.at_home = same and encoder.fitted_on(LargeGraph.from_directory(directory).adjacency())
     work = _Work.prepare(model, directory, out.resolve(), memory, plan)
     model.model_.eval()
     with torch.no_grad():
@@ -150,13 +155,14 @@ class _Work:
         """The blocks of columns of the last stage, in order."""
         return sorted((self.folder / f"stage-{self.current}").glob("*.npy"))
 
-    def read(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+    def read(self, start: int, stop: int) -> tuple[Tensor, Tensor, slice]:
         """Rows of the last stage and of the features, as a dense stage takes them."""
         stored = np.array(self.graph.features[start:stop], dtype=np.float32)
         x = self.features(torch.from_numpy(stored))
         if self.current < 0:
-            return x, x
-        return torch.from_numpy(np.concatenate([read_rows(file, start, stop) for file in self.blocks()], axis=1)), x
+            return x, x, slice(start, stop)
+        h = np.concatenate([read_rows(file, start, stop) for file in self.blocks()], axis=1)
+        return torch.from_numpy(h), x, slice(start, stop)
 
     def _dense(self, stage: Dense, folder: Path) -> None:
         """All rows through a dense stage, into blocks of columns; rows that are written already stay."""

@@ -20,7 +20,6 @@ from topoter.encoders import (
     ENCODERS,
     Hops,
     ModuleEncoder,
-    Profile,
     describe_module,
     is_plain_value,
 )
@@ -42,11 +41,11 @@ from topoter.training.batches import (
     KEEP,
     SUBGRAPHS,
     ShuffledBatches,
-    Transformed,
+    adaptation,
     check_sampling,
-    direction_batches,
-    moment_batches,
+    finish,
     parts_of,
+    training_batches,
     transitions,
     usable_device,
     whole_graph,
@@ -269,7 +268,8 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             check_transformable(batch[1], parameters["perturbation_rate"])
             batches, whole = [batch], batch[1]
         self.num_nodes_, self.num_edges_ = whole.num_nodes, whole.num_edges
-        model = build_model(parameters, self.n_features_in_, generator, batch).to(device)
+        adapt = adaptation(parameters["encoder"], batches)
+        model = build_model(parameters, self.n_features_in_, generator, batch, adapt=adapt).to(device)
         settings = _settings(parameters)
         if self._is_judged(model):  # a loss that falls for ever says nothing of when to stop: hidden edges do
             trainable = any(parameter.numel() for parameter in model.parameters())  # not without features
@@ -287,21 +287,13 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         assert isinstance(generator, torch.Generator)
         model, rate = state.module, parameters["perturbation_rate"]
         assert isinstance(model, TopoTERModel)
-        drawn: Iterable[Any] = Transformed(batches, generator, rate, self.sampler)
-        judges = []
-        if isinstance(model.encoder, Profile):
-            x, adjacency = next(iter(batches))
-            drawn = direction_batches(model.encoder, x, adjacency, rate, self.sampler, generator)
-        elif self._is_judged(model):
+        judged = self._is_judged(model)
+        drawn, judges = training_batches(model, batches, rate, self.sampler, generator, judged)
+        if judged:  # where neighbours have nothing in common, what deleting edges changes is not worth learning
             assert isinstance(model.encoder, Hops)
-            x, adjacency = next(iter(batches))
-            moments, judge = moment_batches(model.encoder, x, adjacency, rate, generator)
-            judges = [judge]
-            drawn = moments if model.is_linear else drawn
-            # Where neighbours have nothing in common, what deleting edges changes is not worth learning.
             state.settings = replace(state.settings, epochs=round(model.encoder.trust * state.settings.epochs))
         train(state, drawn, [*judges, *as_callbacks(self.on_epoch), *as_callbacks(callbacks)])
-        model.encoder.finish(*next(iter(batches)))
+        finish(model.encoder, batches)
         self.model_ = model
         self.kept_epoch_ = state.best_epoch or len(state.history)
         self.history_ = state.history
@@ -313,8 +305,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
 
     def effective_params(self) -> dict[str, Any]:
         """The parameters that `fit` uses: those given, and the defaults of level and encoder where one is not."""
-        whole = self.batch_nodes is None and not getattr(self, "over_time_", False)
-        default = defaults(self.level, self.encoder, self.objective, whole)
+        default = defaults(self.level, self.encoder, self.objective, getattr(self, "over_time_", False))
         given = self.get_params(deep=False)
         patience = default["patience"] if isinstance(self.patience, str) and self.patience == "auto" else self.patience
         missing = {name: default.get(name) for name, value in given.items() if value is None}
@@ -346,11 +337,6 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             raise unknown_name("kind of parts", self.parts, SUBGRAPHS)
         if self.batch_nodes is not None:
             whole_number("batch_nodes", self.batch_nodes, 2)
-            if encoder == "hops":
-                raise UsageError(
-                    "The encoder 'hops' is fitted on the whole graph: leave out batch_nodes (--batch-nodes, --memory), "
-                    "or take the default on parts, 'sgc'."
-                )
         if self.pooling not in POOLINGS:
             raise unknown_name("pooling", self.pooling, POOLINGS)
 

@@ -28,7 +28,7 @@ NODES: dict[str, Any] = {
     "patience": 15,
     "learning_rate": 2e-2,
 }
-# For an encoder of layers, and for what hops cannot be started from: changes over time, and parts of a graph.
+# For an encoder of layers, and for what hops cannot be started from: changes over time.
 LAYERS: dict[str, Any] = {
     "encoder": "sgc",
     "objective": "paper",
@@ -75,7 +75,7 @@ GRAPH_LAYERS: dict[str, Any] = {
 LEVELS = ("node", "graph")
 
 
-def defaults(level: str, encoder: Any, objective: Any, whole_graph: bool = True) -> dict[str, Any]:
+def defaults(level: str, encoder: Any, objective: Any, over_time: bool = False) -> dict[str, Any]:
     """The values of parameters that were not given, at a level and with the encoder and objective given, if any."""
     if level not in LEVELS:
         raise unknown_name("level", level, LEVELS)
@@ -85,7 +85,7 @@ def defaults(level: str, encoder: Any, objective: Any, whole_graph: bool = True)
         return GRAPHS if profiles else GRAPH_LAYERS
     is_hops = isinstance(encoder, str) and encoder == "hops"
     trains_hops = objective is None or (isinstance(objective, str) and objective == NODES["objective"])
-    return NODES if is_hops or (encoder is None and trains_hops and whole_graph) else LAYERS
+    return NODES if is_hops or (encoder is None and trains_hops and not over_time) else LAYERS
 
 
 def read_at_level(level: str, graph: Any, x: Any = None, preparation: Preparation | None = None) -> Data | list[Data]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from topoter.encoders.stages import hops, stages
-from topoter.errors import UsageError
+from topoter.encoders.stages import hops, needs_whole_graph, stages
 from topoter.estimator import TopoTER
 from topoter.graphs import GraphDirectory
 from topoter.graphs.matching import column_map
@@ -21,7 +20,7 @@ def embed_new_nodes(model: TopoTER, directory: GraphDirectory, new: NewNodes) ->
     """The embeddings [n, F] that the new nodes would have in the graph, and how many of its nodes had to be read."""
     plan = stages(model.model_.encoder)
     if plan is None:
-        raise UsageError(f"How far the encoder {model.encoder!r} sees is not known: embed the whole graph instead.")
+        raise needs_whole_graph(model.model_.encoder)
     graph, count = LargeGraph.from_directory(directory), len(new.ids)
     edges, _ = Adjacency.from_edge_index(new.edge_index, count + graph.num_nodes, new.weight)
     around = around_new_nodes(graph, edges, count, hops(plan))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 sys.path.append(str(Path(__file__).parent.parent / "structure"))
 from own_graphs import imported
@@ -22,7 +23,8 @@ from topoter.datasets import block_model
 from topoter.graphs import GraphDirectory, read_embeddings
 
 EPOCHS = 12
-OPTIONS = ("--batch-nodes", 500, "--channels", 16, "--epochs", EPOCHS, "--patience", 50, "--save-seconds", 0)
+SIZES = ("--batch-nodes", 500, "--channels", 16, "--epochs", EPOCHS, "--patience", 50)
+OPTIONS = (*SIZES, "--encoder", "sgc", "--save-seconds", 0)
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +38,12 @@ def command(processes: int, *arguments: object) -> list[str]:
     return [sys.executable, "-W", "ignore", *start, *map(str, arguments)]
 
 
-def fit(processes: int, *arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+def fit(
+    processes: int, *arguments: object, cwd: Path, options: tuple[object, ...] = OPTIONS
+) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        command(processes, "fit", *arguments, *OPTIONS),
+        command(processes, "fit", *arguments, *options),
         cwd=cwd,
         env=environment,
         capture_output=True,
@@ -65,12 +69,26 @@ def two(graph: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "model.topoter"
 
 
-def test_two_processes_learn_as_one_does(graph: Path, two: Path, tmp_path: Path) -> None:
-    alone = fit(1, graph, "-q", "-o", "model.topoter", cwd=tmp_path)
-    assert alone.returncode == 0, alone.stderr
-    ours, theirs = np.array(losses(two)), np.array(losses(tmp_path / "model.topoter"))
+def alone(graph: Path, encoder: str) -> TopoTER:
+    sizes = {"batch_nodes": 500, "out_channels": 16, "epochs": EPOCHS, "patience": 50}
+    return TopoTER(encoder, **sizes).fit(GraphDirectory.open(graph))
+
+
+def test_two_processes_learn_as_one_does(graph: Path, two: Path) -> None:
+    ours, theirs = np.array(losses(two)), np.array([record.loss for record in alone(graph, "sgc").history_])
     assert np.abs(ours / theirs - 1).max() < 0.02
     assert ours[-1] < ours[0]
+
+
+def test_two_processes_add_up_what_the_default_takes_from_the_graph(graph: Path, tmp_path: Path) -> None:
+    answer = fit(2, graph, "-q", "-o", "model.topoter", cwd=tmp_path, options=SIZES)
+    assert answer.returncode == 0, answer.stderr
+    one, both = alone(graph, "hops"), TopoTER.load(tmp_path / "model.topoter")
+    epochs = min(len(one.history_), len(both.history_))  # as many as neighbours agree, by what either drew
+    ours, theirs = (np.array([record.loss for record in model.history_[:epochs]]) for model in (both, one))
+    assert np.abs(ours / theirs - 1).max() < 0.02
+    assert torch.allclose(both.model_.encoder.mean, one.model_.encoder.mean, atol=1e-5)
+    assert both.model_.encoder.trust == pytest.approx(one.model_.encoder.trust, abs=0.1)
 
 
 def test_two_processes_share_the_blocks_of_an_embedding(graph: Path, two: Path, tmp_path: Path) -> None:

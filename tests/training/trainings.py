@@ -95,9 +95,17 @@ PEER = {"out_channels": 6, "epochs": EPOCHS}
 LAYERS = {**PEER, "hidden_channels": 5}
 KINDS: dict[str, Callable[[Any], Outcome]] = {
     "whole graph": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks), encoder="sgc"),
-    "clusters": estimator(lambda model, callbacks: model.fit(graph(), callbacks=callbacks), batch_nodes=10),
+    "clusters": estimator(
+        lambda model, callbacks: model.fit(graph(), callbacks=callbacks), encoder="sgc", batch_nodes=10
+    ),
     "neighbours": estimator(
-        lambda model, callbacks: model.fit(graph(), callbacks=callbacks), batch_nodes=100, parts="neighbours"
+        lambda model, callbacks: model.fit(graph(), callbacks=callbacks),
+        encoder="sgc",
+        batch_nodes=100,
+        parts="neighbours",
+    ),
+    "second moments of clusters": estimator(
+        lambda model, callbacks: model.fit(communities(), callbacks=callbacks), batch_nodes=40
     ),
     "all objectives": estimator(
         lambda model, callbacks: model.fit(graph(), callbacks=callbacks), encoder="sgc", objective="full"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -78,9 +79,10 @@ class Hops(Encoder):
             raise unknown_name("structure", structure, STRUCTURES)
         self._most = self.out_channels = out_channels
         self.order, self.structure = order, structure
-        self._ranks = {0: rank_beside, 1: rank_beside, order: rank}
+        self.ranks = {0: rank_beside, 1: rank_beside, order: rank}
         self._eigenvectors = eigenvectors
         self._completion = completion
+        self.at_home = False  # whether rows of `place` are those of a graph that is embedded in blocks
         self.weight = nn.Parameter(torch.zeros(0, 0))  # W [R, R]
         empty = torch.zeros(0)
         for name in ("mean", "deviation", "centre", "lengths"):
@@ -103,20 +105,26 @@ class Hops(Encoder):
 
         A rotation, because single directions are uncorrelated already: standardising them would be whitening at once.
         """
-        preparation = Preparation.fit(x)
+        self.use(Preparation.fit(x))
+        x = self.prepared(x)
+        found = {hops: leading_directions(x, adjacency, hops, rank, generator) for hops, rank in self.ranks.items()}
+        self.start(found, adjacency, generator)
+
+    def use(self, preparation: Preparation) -> None:
         self.mean, self.deviation = preparation.mean, preparation.deviation
-        x = preparation(x)
-        for name, hops in (("hop0", 0), ("hop1", 1), ("far", self.order)):
-            setattr(self, name, leading_directions(x, adjacency, hops, self._ranks[hops], generator))
+
+    def start(self, directions: dict[int, Tensor], adjacency: Adjacency | None, generator: torch.Generator) -> None:
+        """Take the directions by hops, and the places of nodes where there is a graph to find them in."""
+        self.hop0, self.hop1, self.far = directions[0], directions[1], directions[self.order]
         width = self.far.size(1)
         weight = torch.empty(width, width)
         if width:
             nn.init.orthogonal_(weight, gain=math.sqrt(width), generator=generator)
-        self.weight = nn.Parameter(weight.to(adjacency.device))
-        if self.structure == "spectral":
+        self.weight = nn.Parameter(weight.to(self.far.device))
+        if self.structure == "spectral" and adjacency is not None:
             place, strength = coordinates(adjacency, self._eigenvectors, generator)
             self.place, self.strength = place.to(adjacency.device), torch.tensor(strength)
-        self.graph_key = _key(adjacency)
+            self.graph_key = _key(adjacency)
 
     def prepared(self, x: Features) -> Features:
         return Preparation(self.mean, self.deviation)(x)
@@ -142,38 +150,51 @@ class Hops(Encoder):
     def forward(self, x: Features, adjacency: Adjacency | Tensor) -> Tensor:
         if isinstance(adjacency, Tensor):
             adjacency, _ = Adjacency.from_edge_index(adjacency, x.shape[0])
-        joined = torch.cat(self._parts(self.prepared(x), adjacency), dim=1)
-        z = ((joined - self.centre) * self.lengths) @ self.axes
+        z = self.turned(self.parts(self.prepared(x), adjacency))
         return z + self.pull * _of_likely_neighbours(z) if float(self.pull) else z
+
+    def turned(self, parts: list[Tensor]) -> Tensor:
+        """Z from its parts side by side."""
+        return ((torch.cat(parts, dim=1) - self.centre) * self.lengths) @ self.axes
 
     @torch.no_grad()
     def finish(self, x: Features, adjacency: Adjacency) -> None:
-        """Give the parts their lengths, and turn what they hold to its principal axes."""
-        self._join(self.prepared(x), adjacency)
-
-    def _join(self, x: Features, adjacency: Adjacency) -> None:
-        parts = self._parts(x, adjacency)
+        """Give the parts their lengths, turn what they hold to its principal axes, and look for likely neighbours."""
+        parts = self.parts(self.prepared(x), adjacency)
         joined = torch.cat(parts, dim=1)
-        if not joined.size(1):
+        mean = joined.mean(0)
+        centred = joined - mean
+        self.turn(mean, centred.t() @ centred, len(joined), [part.size(1) for part in parts])
+        if self._completion:
+            z = self.turned(parts)
+            drawn = _of_likely_neighbours(z)
+            self.pull = self._completion * (z.square().sum() / drawn.square().sum().clamp(min=1e-12)).sqrt()
+
+    def turn(self, mean: Tensor, moments: Tensor, count: float, widths: Sequence[int]) -> None:
+        """Lengths and axes, from the mean and the centred second moments of all parts side by side.
+
+        Args:
+            count: the number of nodes.
+            widths: of the parts.
+        """
+        if not mean.numel():
             raise DataError(
                 "There is nothing to embed: the features are constant and the graph shows no structure. "
                 "Give the nodes features."
             )
-        self.centre = joined.mean(0)
-        lengths = []
-        for part, length in zip(parts, self.part_lengths()):
-            spread = (part - part.mean(0)).square().sum(1).mean().sqrt() if part.size(1) else part.new_zeros(())
-            lengths.append((length / spread.clamp(min=1e-6)).expand(part.size(1)))
-        self.lengths = torch.cat(lengths)
-        joined = (joined - self.centre) * self.lengths
-        values, axes = torch.linalg.eigh((joined.t() @ joined).double())
+        device = self.far.device
+        self.centre = mean.float().to(device)
+        spreads = [part.sum().sqrt() for part in (moments.diagonal() / count).split(list(widths))]
+        lengths = [
+            (length / spread.clamp(min=1e-6)).expand(width)
+            for length, spread, width in zip(self.part_lengths(), spreads, widths)
+        ]
+        scale = torch.cat(lengths)
+        self.lengths = scale.float().to(device)
+        values, axes = torch.linalg.eigh((scale[:, None] * moments * scale).double())
         values, axes = values.flip(0)[: self._most], axes.flip(1)[:, : self._most]
-        self.axes = axes[:, values > 1e-10 * values.max()].float()
+        self.axes = axes[:, values > 1e-10 * values.max()].float().to(device)
         self.out_channels = self.axes.size(1)
-        if self._completion:
-            z = joined @ self.axes
-            drawn = _of_likely_neighbours(z)
-            self.pull = self._completion * (z.square().sum() / drawn.square().sum().clamp(min=1e-12)).sqrt()
 
     def part_lengths(self) -> list[float]:
         """Of the trained part, hop 0, hop 1 and the coordinates."""
@@ -188,22 +209,31 @@ class Hops(Encoder):
         """How far a node's neighbours can be taken to be of its kind, 0 to 1: as far as their features agree."""
         return min(1.0, float(self.agreement) / FULL_AGREEMENT)
 
-    def _parts(self, x: Features, adjacency: Adjacency) -> list[Tensor]:
+    def parts(self, x: Features, adjacency: Adjacency, place: Tensor | None = None) -> list[Tensor]:
+        """The trained part, hops 0 and 1 and the places of nodes, from prepared features."""
         trained = propagate(adjacency, (x @ self.far) @ self.weight, self.order)
         hops = [propagate(adjacency, x @ basis, hops) for hops, basis in enumerate((self.hop0, self.hop1))]
-        return [trained, *hops, self._places(adjacency)]
+        return [trained, *hops, self._places(adjacency) if place is None else place]
 
     def _places(self, adjacency: Adjacency) -> Tensor:
         if not self.place.size(1):
             return self.mean.new_zeros(adjacency.num_nodes, 0)
+        return self.place if self.fitted_on(adjacency) else self.elsewhere(adjacency.num_nodes)
+
+    def fitted_on(self, adjacency: Adjacency) -> bool:
+        """Whether this is the graph in which nodes have the places that are known."""
         if bool(_key(adjacency) == self.graph_key):
-            return self.place
+            return True
         _logger.info(
             "This is another graph than the one fitted on: the %d columns that hold a node's place in that graph are "
             "at their mean here.",
             self.place.size(1),
         )
-        return self.place.mean(0).expand(adjacency.num_nodes, -1)
+        return False
+
+    def elsewhere(self, num_nodes: int) -> Tensor:
+        """The places of nodes of another graph."""
+        return self.place.mean(0).expand(num_nodes, -1) if len(self.place) else self.mean.new_zeros(num_nodes, 0)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Take the shapes of the saved arrays: they follow from the data."""

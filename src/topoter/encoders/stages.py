@@ -20,14 +20,22 @@ from torch.nn import functional
 from topoter.encoders.base import without_bias
 from topoter.encoders.gcn import GCN
 from topoter.encoders.gin import GIN
+from topoter.encoders.hops import Hops
 from topoter.encoders.sgc import SGC
+from topoter.errors import UsageError
+from topoter.structure.hops import as_dense
+
+Apply = Callable[[Tensor, Tensor, slice], Tensor]
 
 
 @dataclass(frozen=True)
 class Dense:
-    """Rows to rows: (h [n, K], x [n, C]) -> [n, K']; x are the features, and h of the first stage is x."""
+    """Rows to rows: (h [n, K], x [n, C], rows) -> [n, K']; x are the features, and h of the first stage is x.
 
-    apply: Callable[[Tensor, Tensor], Tensor]
+    `rows` are the numbers of the nodes, for what an encoder holds of each.
+    """
+
+    apply: Apply
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,7 @@ def _(encoder: SGC) -> list[Stage]:
     for number, layer in enumerate(encoder.layers):
         narrow = number == 0 and layer.in_features < layer.out_features
         if narrow:  # A (X W) = (A X) W: what is narrower is propagated
-            found += [Dense(lambda h, x: h), Propagate(encoder.order)]
+            found += [Dense(lambda h, x, rows: h), Propagate(encoder.order)]
         else:
             found += [Dense(_linear(layer)), Propagate(encoder.order)]
         found.append(Dense(_activated(layer, encoder.negative_slope, narrow)))
@@ -81,28 +89,57 @@ def _(encoder: GIN) -> list[Stage]:
     return found
 
 
+@stages.register
+def _(encoder: Hops) -> list[Stage] | None:
+    """Hop 1 stays after one propagation, the trained part goes on; hop 0 and the places come in at the end."""
+    if float(encoder.pull):  # likely neighbours may be anywhere in the graph
+        return None
+    near = encoder.hop1.size(1)
+
+    def start(h: Tensor, x: Tensor, rows: slice) -> Tensor:
+        x = as_dense(encoder.prepared(x))
+        return torch.cat([x @ encoder.hop1, (x @ encoder.far) @ encoder.weight], dim=1)
+
+    def end(h: Tensor, x: Tensor, rows: slice) -> Tensor:
+        place = encoder.place[rows] if encoder.at_home else encoder.elsewhere(len(h))
+        return encoder.turned([h[:, near:], as_dense(encoder.prepared(x)) @ encoder.hop0, h[:, :near], place])
+
+    between: list[Stage] = [Propagate(1), Dense(lambda h, x, rows: h), Propagate(encoder.order - 1, near)]
+    return [Dense(start), *(between if encoder.order > 1 else between[:1]), Dense(end)]
+
+
+def needs_whole_graph(encoder: nn.Module) -> UsageError:
+    """The error for an encoder without stages."""
+    if isinstance(encoder, Hops):
+        return UsageError(
+            "This model looks for likely neighbours in the whole graph: embed all of it in memory, or fit on parts "
+            "(--batch-nodes) or without likely neighbours (--encoder-parameter completion=0)."
+        )
+    return UsageError("The encoder of this model needs the whole graph in memory to embed it.")
+
+
 def hops(found: list[Stage]) -> int:
     """How far a node's representation sees."""
     return sum(stage.times for stage in found if isinstance(stage, Propagate))
 
 
-def _linear(layer: nn.Linear) -> Callable[[Tensor, Tensor], Tensor]:
-    return lambda h, x: without_bias(layer, h)
+def _linear(layer: nn.Linear) -> Apply:
+    return lambda h, x, rows: without_bias(layer, h)
 
 
-def _activated(layer: nn.Linear, slope: float, with_weight: bool) -> Callable[[Tensor, Tensor], Tensor]:
-    def apply(h: Tensor, x: Tensor) -> Tensor:
+def _activated(layer: nn.Linear, slope: float, with_weight: bool) -> Apply:
+    def apply(h: Tensor, x: Tensor, rows: slice) -> Tensor:
         h = (without_bias(layer, h) if with_weight else h) + layer.bias
         return torch.relu(h) if slope == 0 else functional.leaky_relu(h, slope)
 
     return apply
 
 
-def _gin_layer(encoder: GIN, number: int) -> Callable[[Tensor, Tensor], Tensor]:
+def _gin_layer(encoder: GIN, number: int) -> Apply:
     """From [outputs so far | sums] to [outputs | what the next layer sums]."""
     width = encoder.first[number].out_features
 
-    def apply(h: Tensor, x: Tensor) -> Tensor:
+    def apply(h: Tensor, x: Tensor, rows: slice) -> Tensor:
         output = encoder.layer(number, h[:, number * width :])
         outputs = torch.cat([h[:, : number * width], output], dim=1)
         if number + 1 == len(encoder.first):
@@ -124,5 +161,5 @@ def _merged(found: list[Stage]) -> list[Stage]:
     return merged
 
 
-def _one_after_the_other(first: Dense, second: Dense) -> Callable[[Tensor, Tensor], Tensor]:
-    return lambda h, x: second.apply(first.apply(h, x), x)
+def _one_after_the_other(first: Dense, second: Dense) -> Apply:
+    return lambda h, x, rows: second.apply(first.apply(h, x, rows), x, rows)

@@ -5,6 +5,7 @@ It needs no labels and costs little, so it judges what another term trains: when
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -52,6 +53,15 @@ class HiddenEdges:
         h = h - h.mean(0)
         return cls(h[pairs[0]], h[pairs[1]], hidden[chosen].float().cpu())
 
+    def some(self, most: int) -> HiddenEdges:
+        """So many of each kind at most."""
+        kept = torch.cat([_some((self.label == kind).nonzero().view(-1), most) for kind in (1, 0)])
+        return HiddenEdges(self.first[kept], self.second[kept], self.label[kept])
+
+    @classmethod
+    def joined(cls, several: Sequence[HiddenEdges]) -> HiddenEdges:
+        return cls(*(torch.cat([getattr(one, name) for one in several]) for name in ("first", "second", "label")))
+
     @torch.no_grad()
     def auc(self, weight: Tensor) -> float:
         """For H = B W, by the inner products of H's rows; in percent."""
@@ -59,7 +69,7 @@ class HiddenEdges:
         return area_under_curve(scores.cpu(), self.label)
 
 
-def _some(places: Tensor) -> Tensor:
+def _some(places: Tensor, most: int = MOST_PAIRS) -> Tensor:
     """All of them, or as many as are looked at, from all over the list."""
-    count = min(places.numel(), MOST_PAIRS)
+    count = min(places.numel(), most)
     return places[torch.arange(count, device=places.device) * places.numel() // max(count, 1)]

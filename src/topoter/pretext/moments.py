@@ -62,7 +62,7 @@ def draw_moments(
     within, between = (torch.zeros(width, width, device=signal.device) for _ in range(2))
     together, squares = 0.0, 0.0
     for _ in range(draws):
-        first, second = (_view(signal, adjacency, hops, rate, generator) for _ in range(2))
+        first, second = (_centred(*view(signal, adjacency, hops, rate, generator)) for _ in range(2))
         for h, gone in (first, second):
             within += h.t() @ h
             squares += float(h.square().sum()) / num_nodes
@@ -74,10 +74,14 @@ def draw_moments(
     return Moments(within * scale, between * scale, max(together / max(squares, 1e-30), 0.0))
 
 
-def _view(
+def view(
     signal: Tensor, adjacency: Adjacency, hops: int, rate: Rate, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """The centred signal on one transformed graph, and the edges that it lacks."""
+    """The signal on one transformed graph, and the edges that it lacks."""
     transformation = SAMPLERS["exact"](adjacency, rate, generator)
     h = propagate(transformation.adjacency_t, signal, hops)
-    return h - h.mean(0), transformation.pairs[:, transformation.pair_type == EdgeChange.DELETE]
+    return h, transformation.pairs[:, transformation.pair_type == EdgeChange.DELETE]
+
+
+def _centred(h: Tensor, gone: Tensor) -> tuple[Tensor, Tensor]:
+    return h - h.mean(0), gone

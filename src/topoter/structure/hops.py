@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +14,7 @@ from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
 
 # Below this share of non-zeros a non-negative table is read as a bag of words: what counts is which ones occur.
-_BAG_OF_WORDS = 0.3
+BAG_OF_WORDS = 0.3
 # With fewer columns than this the length of a row says too much to be scaled away; outliers are cut instead.
 _UNIT_ROWS = 16
 _OUTLIER = 5.0
@@ -40,7 +41,7 @@ class Preparation:
         values = x.values if isinstance(x, SparseOperator) else x
         entries = x.shape[0] * x.shape[1]
         filled = int((values != 0).sum())
-        if 0 < filled < _BAG_OF_WORDS * entries and float(values.min()) >= 0:
+        if 0 < filled < BAG_OF_WORDS * entries and float(values.min()) >= 0:
             nothing = torch.zeros(0, device=values.device)
             return cls(nothing, nothing)
         dense = as_dense(x)
@@ -81,29 +82,58 @@ def propagate(adjacency: Adjacency, h: Tensor, hops: int) -> Tensor:
     return h
 
 
-@torch.no_grad()
 def leading_directions(x: Features, adjacency: Adjacency, hops: int, rank: int, generator: torch.Generator) -> Tensor:
     """The leading right singular vectors of S^k X, [C, rank or fewer], by randomised subspace iteration.
 
     Directions that hold nothing are left out, so that the result is as wide as the table has independent columns.
     """
-    num_nodes, num_columns = x.shape
-    device = adjacency.device
-    wanted = min(rank, num_columns, num_nodes)
-    if not wanted:
-        return torch.zeros(num_columns, 0, device=device)
-    if num_columns <= wanted + _OVERSAMPLING:
-        basis = torch.eye(num_columns, device=device)
-    else:
-        basis = torch.randn(num_columns, wanted + _OVERSAMPLING, generator=generator).to(device)
-        for _ in range(_POWER_ITERATIONS):
-            h = propagate(adjacency, x @ basis, 2 * hops)  # S is symmetric: S^k' S^k
-            basis, _ = torch.linalg.qr(multiply_transposed(x, h) if isinstance(x, SparseOperator) else x.t() @ h)
-    h = propagate(adjacency, x @ basis, hops)
-    values, vectors = torch.linalg.eigh((h.t() @ h).double())
-    values, vectors = values.flip(0)[:wanted], vectors.flip(1)[:, :wanted]
-    kept = values > 1e-7 * values.max().clamp(min=1e-30)
-    return with_fixed_signs(basis @ vectors[:, kept].float())
+    shape = x.shape[0], x.shape[1]
+    return directions_by_passes(lambda: [(x, adjacency)], shape, {hops: rank}, generator, adjacency.device)[hops]
+
+
+@torch.no_grad()
+def directions_by_passes(
+    parts: Callable[[], Iterable[tuple[Features, Adjacency]]],
+    shape: tuple[int, int],
+    ranks: Mapping[int, int],
+    generator: torch.Generator,
+    device: torch.device,
+    total: Callable[[Tensor], Tensor] = lambda tensor: tensor,
+) -> dict[int, Tensor]:
+    """The same for several numbers of hops, in passes over a graph that comes in parts.
+
+    Args:
+        parts: called for every pass.
+        shape: of X, [N, C].
+        ranks: by the number of hops.
+        total: the sum of a tensor over all processes, where several share the parts.
+    """
+    num_columns = shape[1]
+    wanted = {hops: min(rank, *shape) for hops, rank in ranks.items()}
+    found = {hops: torch.zeros(num_columns, 0, device=device) for hops in ranks}
+    bases = {hops: torch.eye(num_columns, device=device) for hops in ranks if wanted[hops]}
+    drawn = [hops for hops in bases if num_columns > wanted[hops] + _OVERSAMPLING]
+    for hops in drawn:
+        bases[hops] = torch.randn(num_columns, wanted[hops] + _OVERSAMPLING, generator=generator).to(device)
+    for _ in range(_POWER_ITERATIONS if drawn else 0):
+        sums = {hops: torch.zeros_like(bases[hops]) for hops in drawn}
+        for x, adjacency in parts():
+            for hops in drawn:
+                h = propagate(adjacency, x @ bases[hops], 2 * hops)  # S is symmetric: S^k' S^k
+                sums[hops] += multiply_transposed(x, h) if isinstance(x, SparseOperator) else x.t() @ h
+        for hops in drawn:
+            bases[hops], _ = torch.linalg.qr(total(sums[hops]))
+    grams = {hops: torch.zeros(basis.size(1), basis.size(1), device=device) for hops, basis in bases.items()}
+    for x, adjacency in parts():
+        for hops, basis in bases.items():
+            h = propagate(adjacency, x @ basis, hops)
+            grams[hops] += h.t() @ h
+    for hops, basis in bases.items():
+        values, vectors = torch.linalg.eigh(total(grams[hops]).double())
+        values, vectors = values.flip(0)[: wanted[hops]], vectors.flip(1)[:, : wanted[hops]]
+        kept = values > 1e-7 * values.max().clamp(min=1e-30)
+        found[hops] = with_fixed_signs(basis @ vectors[:, kept].float())
+    return found
 
 
 def with_fixed_signs(vectors: Tensor) -> Tensor:

@@ -82,6 +82,14 @@ class LargeGraph:
         weight = None if self.weight is None else torch.from_numpy(np.asarray(self.weight[entries], dtype=np.float32))
         return self.rows(nodes), Adjacency(torch.from_numpy(edges), len(nodes), weight)
 
+    def adjacency(self) -> Adjacency:
+        """All edges, in memory."""
+        row = np.repeat(np.arange(self.num_nodes), np.diff(self.indptr))
+        first = row < self.indices
+        edges = torch.from_numpy(np.stack([row[first], self.indices[first].astype(np.int64)]))
+        weight = None if self.weight is None else torch.from_numpy(np.asarray(self.weight[first], dtype=np.float32))
+        return Adjacency(edges, self.num_nodes, weight)
+
     def rows(self, nodes: np.ndarray) -> Tensor:
         """The features of some nodes as float32, [n, C].
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -21,12 +21,14 @@ def build_model(
     *,
     out_channels: int = 0,
     trusted: bool = True,
+    adapt: Callable[[Any, torch.Generator], None] | None = None,
 ) -> TopoTERModel:
     """Encoder and objectives by the parameters of `TopoTER`; every random number comes from the generator.
 
     Args:
         batch: an example of what will be encoded: an encoder of the user's own needs it for its width, init="spread"
             for its thresholds. Without it the width is `out_channels`.
+        adapt: in the place of the encoder's own, where it must not see the example alone.
         trusted: whether a class may be imported that this process has not imported yet.
     """
     chosen, extra = parameters["encoder"], parameters["encoder_parameters"]
@@ -36,7 +38,9 @@ def build_model(
         encoder.initialize(parameters["init"], generator, parameters["init_gain"])
         if parameters["init"] == "spread" and batch is not None:
             encoder.to(batch[1].device).spread_thresholds(*batch, generator)
-        if batch is not None:
+        if adapt is not None:
+            adapt(encoder, generator)
+        elif batch is not None:
             encoder.adapt(*batch, generator)
     else:
         module = chosen

@@ -16,7 +16,7 @@ import torch
 
 from topoter.errors import TopoterError, UsageError, whole_number
 from topoter.graphs import GraphDirectory
-from topoter.structure.adjacency import Cleaning
+from topoter.structure.adjacency import Adjacency, Cleaning
 from topoter.structure.features import Features, prepare_features
 from topoter.structure.graph_sets import Batch
 from topoter.structure.large_graph import LargeGraph
@@ -56,31 +56,64 @@ class SubgraphBatches(ABC):
         self._told = False
 
     def __iter__(self) -> Iterator[Batch]:
-        self.kept_edges, parts, nodes = 0, 0, 0
-        for x, adjacency in read_ahead(self.draw(), self._make):
-            self.kept_edges += adjacency.num_edges
-            parts, nodes = parts + 1, nodes + adjacency.num_nodes
+        for _, x, adjacency in self._pass(dealt=False):
             if adjacency.num_edges:
                 yield x, adjacency
             elif self.group.size > 1:  # the other processes would wait for this step
                 raise TopoterError("A part without edges: several processes need larger parts (--batch-nodes).")
+
+    def numbered(self) -> Iterator[tuple[np.ndarray, Features, Adjacency]]:
+        """A pass over the parts with the numbers of their nodes, for sums over all nodes.
+
+        Several processes deal out the parts: no part is a smaller one than a single process has.
+        """
+        return self._pass(dealt=True)
+
+    def _pass(self, dealt: bool) -> Iterator[tuple[np.ndarray, Features, Adjacency]]:
+        """The first one tells what is cut off."""
+        self.kept_edges, parts, total = 0, 0, 0
+        for nodes, x, adjacency in read_ahead(self._mine(dealt), lambda nodes: (nodes, *self._make(nodes))):
+            self.kept_edges += adjacency.num_edges
+            parts, total = parts + 1, total + adjacency.num_nodes
+            yield nodes, x, adjacency
             self.graph.release()
         if not self._told:
             self._told = True
+            self.group.wait()
             self.kept_edges = round(self.group.total(self.kept_edges)[0])
-            _logger.info("%d parts per epoch, %s nodes each; %s", parts, f"{nodes // max(parts, 1):,}", self.cut_off())
+            if dealt:
+                parts, total = map(round, self.group.total(parts, total))
+            _logger.info("%d parts per epoch, %s nodes each; %s", parts, f"{total // max(parts, 1):,}", self.cut_off())
+
+    @property
+    def count(self) -> int:
+        """About how many parts a pass has."""
+        return max(1, round(self.graph.num_nodes / self.batch_nodes))
 
     def example(self) -> Batch:
         """One batch, for what looks at the data before the training; draws nothing from the generator."""
         state = self.generator.get_state()
         try:
-            return self._make(next(self.draw()))
+            return self._make(next(self._mine(dealt=False)))
         finally:
             self.generator.set_state(state)
 
+    def _mine(self, dealt: bool) -> Iterator[np.ndarray]:
+        """The nodes of each part of this process: its share of every part, or all of every few parts."""
+        rank, size = self.group.rank, self.group.size
+        parts = self.draw()
+        mine = parts[rank::size] if dealt else [pieces[rank::size] for pieces in parts]
+        if not all(map(len, mine)) or not mine:
+            raise UsageError(f"The graph is too small to be shared among {size} processes.")
+        return map(self.joined, mine)
+
     @abstractmethod
-    def draw(self) -> Iterator[np.ndarray]:
-        """The nodes of each part of an epoch, ascending; of several processes, those of this one's parts."""
+    def draw(self) -> list[np.ndarray]:
+        """The pieces of each part of an epoch, the same in all processes."""
+
+    @abstractmethod
+    def joined(self, pieces: np.ndarray) -> np.ndarray:
+        """The nodes of a part, ascending."""
 
     @abstractmethod
     def cut_off(self) -> str:
@@ -108,13 +141,12 @@ class ClusterBatches(SubgraphBatches):
         self.clusters = [nodes.astype(np.int64) for nodes in found if len(nodes)]
         self.graph.release()
 
-    def draw(self) -> Iterator[np.ndarray]:
-        order = torch.randperm(len(self.clusters), generator=self.generator).tolist()
-        for joined in np.array_split(order, min(self.steps, len(order))):
-            mine = joined[self.group.rank :: self.group.size]
-            if not len(mine):
-                raise UsageError(f"The graph is too small to be shared among {self.group.size} processes.")
-            yield np.sort(np.concatenate([self.clusters[number] for number in mine]))
+    def draw(self) -> list[np.ndarray]:
+        order = torch.randperm(len(self.clusters), generator=self.generator).numpy()
+        return np.array_split(order, min(self.steps, len(order)))
+
+    def joined(self, pieces: np.ndarray) -> np.ndarray:
+        return np.sort(np.concatenate([self.clusters[number] for number in pieces]))
 
     def cut_off(self) -> str:
         share = 1 - self.kept_edges / max(self.graph.num_edges, 1)
@@ -124,18 +156,20 @@ class ClusterBatches(SubgraphBatches):
 class NeighbourBatches(SubgraphBatches):
     """Random nodes with some of their neighbours and of those one hop further, and all edges between them."""
 
-    def draw(self) -> Iterator[np.ndarray]:
-        graph = self.graph
+    def draw(self) -> list[np.ndarray]:
+        nodes = self.graph.num_nodes
         seeds = max(1, self.batch_nodes // sum(FANOUT**hop for hop in range(HOPS + 1)))
-        order = torch.randperm(graph.num_nodes, generator=self.generator).numpy()
+        order = torch.randperm(nodes, generator=self.generator).numpy()
         drawn = int(torch.randint(1 << 62, (), generator=self.generator))
-        random = np.random.default_rng([drawn, self.group.rank])
-        for chunk in np.array_split(order, -(-graph.num_nodes // max(seeds, self.group.size))):
-            found = frontier = chunk[self.group.rank :: self.group.size]
-            for _ in range(HOPS):
-                frontier = _some_neighbours(graph, frontier, random)
-                found = np.concatenate([found, frontier])
-            yield np.unique(found)
+        self.random = np.random.default_rng([drawn, self.group.rank])
+        return np.array_split(order, -(-nodes // max(seeds, self.group.size)))
+
+    def joined(self, pieces: np.ndarray) -> np.ndarray:
+        found = frontier = pieces
+        for _ in range(HOPS):
+            frontier = _some_neighbours(self.graph, frontier, self.random)
+            found = np.concatenate([found, frontier])
+        return np.unique(found)
 
     def cut_off(self) -> str:
         return f"of each node {FANOUT} neighbours are sampled, {HOPS} hops far, and the other edges cut off."

@@ -1,0 +1,196 @@
+"""The encoder `hops` from parts of a graph: what it takes from the data are sums over nodes, and parts add up to them.
+
+The result is that of the whole graph without the edges between parts. Nodes' places in the graph come from all edges
+at once, up to as many as METIS takes; beyond, the embedding goes without them. It always goes without likely
+neighbours, which may be anywhere. Several processes add up their parts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from statistics import fmean
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from topoter.encoders import Hops
+from topoter.errors import TopoterError
+from topoter.kernels.sparse import SparseOperator
+from topoter.pretext.hidden_edges import MOST_PAIRS, HiddenEdges
+from topoter.pretext.moments import Moments, view
+from topoter.pretext.transformation import Rate
+from topoter.structure.adjacency import Adjacency
+from topoter.structure.features import Features
+from topoter.structure.hops import BAG_OF_WORDS, Preparation, as_dense, directions_by_passes
+from topoter.structure.partition import METIS_ENTRIES
+from topoter.training.batches.moments import DRAWS, HIDDEN_AUC, HIDDEN_DRAWS, HIDDEN_SHARE
+from topoter.training.batches.subgraphs import SubgraphBatches
+from topoter.training.callbacks import Validate
+from topoter.training.distributed import Group
+
+_logger = logging.getLogger("topoter")
+
+
+@dataclass
+class RowMoments:
+    """Number, mean and centred second moments of rows that come in parts (Chan, Golub and LeVeque, 1979)."""
+
+    count: float = 0
+    mean: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.float64))
+    moments: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.float64))
+
+    def add(self, rows: Tensor) -> None:
+        mean = rows.mean(0)
+        centred = rows - mean
+        self._merge(len(rows), mean.double().cpu(), (centred.t() @ centred).double().cpu())
+
+    def over(self, group: Group) -> RowMoments:
+        """Those of all processes together."""
+        if group.size == 1:
+            return self
+        group.wait()
+        found = RowMoments()
+        counts = group.gather(torch.tensor([self.count], dtype=torch.float64))
+        for count, mean, moments in zip(counts, group.gather(self.mean), group.gather(self.moments)):
+            found._merge(float(count), mean, moments)
+        return found
+
+    def _merge(self, count: float, mean: Tensor, moments: Tensor) -> None:
+        if not self.count:
+            self.count, self.mean, self.moments = count, mean, moments
+            return
+        total, apart = self.count + count, mean - self.mean
+        self.moments = self.moments + moments + torch.outer(apart, apart) * (self.count * count / total)
+        self.mean = self.mean + apart * (count / total)
+        self.count = total
+
+
+def adapt_to_parts(encoder: Hops, generator: torch.Generator, parts: SubgraphBatches) -> None:
+    """What `Hops.adapt` does, in passes over the parts."""
+
+    def prepared() -> Iterator[tuple[Features, Adjacency]]:
+        for _, x, adjacency in parts.numbered():
+            yield encoder.prepared(x), adjacency
+
+    def total(tensor: Tensor) -> Tensor:
+        parts.group.wait()
+        return parts.group.total_of(tensor)
+
+    graph = parts.graph
+    whole = graph.adjacency().to(parts.device) if len(graph.indices) <= METIS_ENTRIES else None
+    if whole is None and encoder.structure != "none":
+        encoder.structure = "none"
+        _logger.info("The graph is too large for places of nodes in it: its embedding holds what features tell.")
+    _logger.info("Likely neighbours may be in any part: the embedding goes without them.")
+    shape = graph.num_nodes, graph.num_features
+    with torch.no_grad():
+        encoder.use(_preparation(parts))
+        found = directions_by_passes(prepared, shape, encoder.ranks, generator, torch.device(parts.device), total)
+        encoder.start(found, whole, generator)
+
+
+def moments_of_parts(
+    encoder: Hops, parts: SubgraphBatches, rate: Rate, generator: torch.Generator
+) -> tuple[list[tuple[Features, Moments]], Validate]:
+    """What `moment_batches` does, in one pass over the parts."""
+    group = parts.group
+    hidden: list[list[HiddenEdges]] = [[] for _ in range(HIDDEN_DRAWS)]
+    both = [RowMoments() for _ in range(DRAWS)]
+    width = encoder.far.size(1)
+    ends = torch.zeros(2 * DRAWS, width, dtype=torch.float64)  # of deleted edges: the sum of both ends' signals,
+    products, deleted = torch.zeros(2, 2 * DRAWS, dtype=torch.float64)  # of their products, and how many they are
+    most = -(-MOST_PAIRS // parts.count)
+    with torch.no_grad():
+        for _, x, adjacency in parts.numbered():
+            if not adjacency.num_edges:
+                continue
+            signal = encoder.signal(x)
+            for drawn in hidden:
+                pairs = HiddenEdges.draw(signal, adjacency, encoder.order, HIDDEN_SHARE, rate, generator)
+                drawn.append(pairs.some(most))
+            for draw in range(DRAWS):
+                seen = []
+                for number in (2 * draw, 2 * draw + 1):
+                    h, gone = view(signal, adjacency, encoder.order, rate, generator)
+                    first, second = h[gone[0]], h[gone[1]]
+                    ends[number] += (first.sum(0) + second.sum(0)).double().cpu()
+                    products[number] += float((first * second).sum())
+                    deleted[number] += gone.size(1)
+                    seen.append(h)
+                both[draw].add(torch.cat(seen, dim=1))
+    if not hidden[0]:
+        raise TopoterError("No part has an edge: give larger parts (--batch-nodes).")
+    group.wait()
+    ends, products, deleted = (group.total_of(tensor) for tensor in (ends, products, deleted))
+    within, between = torch.zeros(2, width, width, dtype=torch.float64)
+    together = squares = 0.0
+    for draw, of_parts in enumerate(both):
+        found = of_parts.over(group)
+        moments = found.moments / found.count
+        for half, number in ((slice(0, width), 2 * draw), (slice(width, None), 2 * draw + 1)):
+            mean, own = found.mean[half], moments[half, half]
+            within += own / (2 * DRAWS)
+            squares += float(own.trace())
+            if deleted[number]:  # (a - m)(b - m) = ab - m(a + b) + mm
+                shifted = products[number] - mean @ ends[number] + deleted[number] * (mean @ mean)
+                together += float(shifted / deleted[number])
+        cross = moments[:width, width:]
+        between += (cross + cross.t()) / (2 * DRAWS)
+    agreement = max(together / max(squares, 1e-30), 0.0)
+    device = encoder.far.device
+    encoder.agreement = torch.tensor(agreement, device=device)
+    judged = [HiddenEdges.joined(of_parts) for of_parts in hidden]
+
+    def auc() -> float:
+        mine = fmean(draw.auc(encoder.weight) for draw in judged)
+        return group.total(mine)[0] / group.size
+
+    x = torch.zeros(0, 0)  # a batch has features, but moments are all that is looked at
+    return [(x, Moments(within.float().to(device), between.float().to(device), agreement))], Validate(HIDDEN_AUC, auc)
+
+
+def finish_on_parts(encoder: Hops, parts: SubgraphBatches) -> None:
+    """What `Hops.finish` does, in one pass over the parts."""
+    found = RowMoments()
+    with torch.no_grad():
+        for nodes, x, adjacency in parts.numbered():
+            place = encoder.place[torch.from_numpy(nodes)] if encoder.place.size(1) else None
+            joined = encoder.parts(encoder.prepared(x), adjacency, place)
+            found.add(torch.cat(joined, dim=1))
+        found = found.over(parts.group)
+        encoder.turn(found.mean, found.moments, found.count, [part.size(1) for part in joined])
+
+
+def _preparation(parts: SubgraphBatches) -> Preparation:
+    """What `Preparation.fit` does."""
+    columns = parts.graph.num_features
+    filled = entries = count = 0.0
+    least, mean, squares, largest = np.inf, *torch.zeros(3, columns, dtype=torch.float64)
+    for _, x, _ in parts.numbered():
+        values = x.values if isinstance(x, SparseOperator) else x
+        filled, entries = filled + int((values != 0).sum()), entries + x.shape[0] * x.shape[1]
+        least = min(least, float(values.min()) if values.numel() else 0.0)
+        variance, part_mean = (found.double().cpu() for found in torch.var_mean(as_dense(x), 0, correction=0))
+        rows, apart = x.shape[0], part_mean - mean
+        squares += variance * rows + apart.square() * (count * rows / (count + rows))
+        mean += apart * (rows / (count + rows))
+        count += rows
+        largest = torch.maximum(largest, as_dense(x).abs().amax(0).double().cpu())
+    group = parts.group
+    if group.size > 1:
+        group.wait()
+        filled, entries, total = group.total(filled, entries, count)
+        least = -float(torch.stack(group.gather(torch.tensor([-least], dtype=torch.float64))).max())
+        largest = torch.stack(group.gather(largest)).amax(0)
+        joint = group.total_of(mean * count) / total
+        squares = group.total_of(squares + count * (mean - joint).square())
+        mean, count = joint, total
+    if 0 < filled < BAG_OF_WORDS * entries and least >= 0:
+        nothing = torch.zeros(0, device=parts.device)
+        return Preparation(nothing, nothing)
+    deviation = (squares / count).sqrt()
+    deviation = torch.where(deviation > 1e-6 * largest.clamp(min=1e-30), deviation, torch.inf)
+    return Preparation(mean.float().to(parts.device), deviation.float().to(parts.device))
