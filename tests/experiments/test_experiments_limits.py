@@ -10,11 +10,12 @@ from own_methods import told
 from test_experiments_runner import Seen, own_runs, plan, told_in  # noqa: F401
 from test_experiments_store import record_of
 
+from topoter.datasets import load_graphs
 from topoter.errors import UsageError
 from topoter.experiments import engines, experiment
 from topoter.experiments.engines import on_this_machine
 from topoter.experiments.limits import Limits, Stopped
-from topoter.experiments.runner import Watcher, limited, make, make_all
+from topoter.experiments.runner import Watcher, execute, limited, make, make_all
 from topoter.experiments.store import Store
 from topoter.report.experiments import rows_of, tables_of
 from topoter.report.found import read_results
@@ -55,10 +56,27 @@ def test_within_its_limits_a_run_finds_what_it_finds_without_and_tells_its_progr
     assert seen == [(epoch, 5) for epoch in range(1, 6)]
 
 
-def test_a_process_that_dies_is_a_failure_and_no_result(told_in):  # noqa: F811
-    run = limited(own_runs("KillsItself", 2), 1, None)[1]
-    (failure,) = make_all([run], Store.read(told_in / "out"), None, on_this_machine(1), Watcher())
+def test_seeds_of_a_row_share_a_process_and_one_that_dies_is_a_failure_and_no_result(told_in):  # noqa: F811
+    runs = limited(own_runs("KillsItself", 2), 1, None)
+    store = Store.read(told_in / "out")
+    (failure,) = make_all(runs, store, None, on_this_machine(1), Watcher())
     assert failure.message.startswith("Its process was ended by signal 9")
+    assert [record.seed for record in store.records] == [0]
+    assert [(word, seed) for word, seed, _ in told(told_in)] == [("begin", 0), ("end", 0), ("begin", 1)]
+    assert len({pid for *_, pid in told(told_in)} - {os.getpid()}) == 1
+
+
+def test_a_kernel_without_chance_is_made_once_for_all_seeds():
+    graphs = [graph for number, graph in enumerate(load_graphs("mutag")) if number % 4 == 0]
+    chosen = experiment("graph-classification")
+    first, second = chosen.plan(["mutag"], ["sp"], 2)
+    execute(chosen, first, graphs)
+    reused = execute(chosen, second, graphs).record
+    assert reused.details["fitted_as_seed"] == 0
+    anew = execute(chosen, second, list(graphs)).record
+    assert "fitted_as_seed" not in anew.details
+    assert anew.scores == reused.scores
+    assert "fitted_as_seed" not in execute(chosen, *chosen.plan(["mutag"], ["gk"], 1), list(graphs)).record.details
 
 
 def test_a_run_is_made_again_where_it_may_take_more(tmp_path):

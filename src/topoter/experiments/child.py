@@ -1,4 +1,4 @@
-"""One run in a process of its own: asked for on standard input, told line by line in JSON.
+"""Runs in a process of their own: asked for line by line on standard input, told line by line in JSON.
 
 {"progress": [3, 10, "fold 3 of 10"]}
 {"made": {...}} | {"failed": [message, exit code, trace]} | {"out_of_memory": true}
@@ -30,10 +30,8 @@ class Request(msgspec.Struct, frozen=True):
 
 
 def main() -> None:
-    """Make the run that is asked for."""
+    """Make the runs that are asked for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; our parent ends us
-    request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
-    threading.Thread(target=end_with, args=(request.parent,), daemon=True).start()
     with os.fdopen(os.dup(1), "wb") as channel:
         os.dup2(2, 1)  # whatever a library prints is not for our parent to read
 
@@ -41,7 +39,11 @@ def main() -> None:
             channel.write(msgspec.json.encode(content, enc_hook=plain) + b"\n")
             channel.flush()
 
-        tell(_answer(request, lambda *step: tell({"progress": step})))
+        for number, line in enumerate(sys.stdin.buffer):
+            request = msgspec.json.decode(line, type=Request)
+            if number == 0:
+                threading.Thread(target=end_with, args=(request.parent,), daemon=True).start()
+            tell(_answer(request, lambda *step: tell({"progress": step})))
 
 
 def _answer(request: Request, progress: Progress) -> dict[str, Any]:

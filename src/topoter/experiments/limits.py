@@ -1,11 +1,13 @@
 """How long a run may take and how much memory it may hold; one that needs more is ended, and that is its result.
 
-A run with limits is made in a process of its own (`child.py`), which is watched from here: code that is busy inside a
-library could not watch itself.
+A run with limits is made in another process (`child.py`), which is watched from here: code that is busy inside a
+library could not watch itself. One process makes all seeds of a row, because to start it takes seconds.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
 import os
 import queue
@@ -13,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -68,7 +70,7 @@ class Stopped(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Watched:
-    """What became of a process: its last line, or the limit that ended it, or (neither) the code it ended with."""
+    """What became of a request: the answer, or the limit that ended it, or (neither) how its process ended."""
 
     answer: Any
     stopped: Stopped | None
@@ -77,53 +79,93 @@ class Watched:
     peak_mb: float
 
 
-def watch(module: str, request: bytes, limits: Limits, on_line: Callable[[Any], None]) -> Watched:
-    """Run a module of ours in a process of its own, give it a request, and end it where it passes a limit.
+class _Child:
+    """A process of ours that answers requests, each a line of JSON, until its input ends."""
+
+    def __init__(self, module: str, serves: Hashable) -> None:
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        self.serves = (module, serves)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        )
+        self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def ask(self, request: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(request + b"\n")
+        self.process.stdin.flush()
+
+    def end(self, *, by_itself: bool = False) -> int:
+        """End it at once, or wait until it has ended by itself; returns its code."""
+        if not by_itself:
+            self.process.kill()
+        code = self.process.wait()
+        self._reader.join()
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+        return code
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.put(line)
+        self.lines.put(None)
+
+
+_idle: list[_Child] = []  # whose last request is answered; threads of a cluster's worker have one each
+
+
+@atexit.register
+def end_idle() -> None:
+    """End the processes that wait for another run."""
+    while _idle:
+        _idle.pop().end()
+
+
+def watch(module: str, serves: Hashable, request: bytes, limits: Limits, on_progress: Callable[[Any], None]) -> Watched:
+    """Give a request to a module of ours in another process, and end that where it passes a limit.
 
     Args:
-        request: what it reads from its standard input.
-        on_line: gets every line of JSON that it writes but the last, which is its answer.
+        serves: what requests must have in common to be given to the same process.
+        request: a line for its standard input.
+        on_progress: gets every "progress" that it tells; any other line of JSON is its answer.
     """
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    process = subprocess.Popen(
-        [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-    )
-    assert process.stdin is not None
-    start, peak, latest, stopped = time.monotonic(), 0.0, None, None
-    lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-    reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
+    child = _idle.pop() if _idle else None
+    if child is not None and child.serves != (module, serves):
+        child.end()
+        child = None
+    child = child or _Child(module, serves)
+    start, peak, stopped, answer, code, ended = time.monotonic(), 0.0, None, None, 0, False
     try:
-        reader.start()
-        process.stdin.write(request)
-        process.stdin.close()
-        while stopped is None:
+        child.ask(request)
+        while stopped is None and answer is None:
             try:
-                line = lines.get(timeout=_LOOK_EVERY)
+                line = child.lines.get(timeout=_LOOK_EVERY)
             except queue.Empty:
-                peak = max(peak, memory_of(process.pid))
+                peak = max(peak, memory_of(child.process.pid))
                 stopped = limits.reached(time.monotonic() - start, peak)
                 continue
             if line is None:
+                ended = True
                 break
-            if latest is not None:
-                on_line(latest)
-            latest = json.loads(line)
+            told = json.loads(line)
+            if "progress" in told:
+                on_progress(told["progress"])
+            else:
+                answer = told
     except BrokenPipeError:  # it ended before it had read the request: its code says how
-        pass
+        ended = True
     finally:
-        if stopped is not None or sys.exc_info()[0] is not None:
-            process.kill()
-        process.wait()
-        reader.join()
-        assert process.stdout is not None
-        process.stdout.close()
-    return Watched(latest, stopped, process.returncode, time.monotonic() - start, peak)
-
-
-def _read(stream: Any, lines: queue.SimpleQueue[bytes | None]) -> None:
-    for line in stream:
-        lines.put(line)
-    lines.put(None)
+        if answer is not None and "made" in answer:
+            _idle.append(child)
+        else:
+            code = child.end(by_itself=ended)
+    return Watched(answer, stopped, code, time.monotonic() - start, peak)
 
 
 def memory_of(pid: int) -> float:

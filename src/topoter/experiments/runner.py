@@ -23,7 +23,7 @@ from topoter.errors import TopoterError, unknown_name
 from topoter.experiments import EXPERIMENTS, experiment
 from topoter.experiments.engines import Engine
 from topoter.experiments.experiment import Experiment, Progress
-from topoter.experiments.limits import Limits, Stopped, watch
+from topoter.experiments.limits import Limits, Stopped, end_idle, watch
 from topoter.experiments.runs import Run, forget_peak, peak_mb, versions
 from topoter.experiments.store import Record, Store, plain
 from topoter.methods import build
@@ -117,13 +117,13 @@ _refused: dict[Any, TopoterError] = {}  # data that are not there are not looked
 
 
 def make(run: Run, data_root: Path | None, progress: Progress | None = None) -> Made:
-    """Make one run on the data of its dataset; one with limits in a process of its own."""
+    """Make one run on the data of its dataset; one with limits in another process, all seeds of a row in one."""
     if run.limits is None:
         return make_here(run, data_root, progress)
     made_with, told = versions(), progress or (lambda done, steps, text: None)
     asked = {"run": run, "data_root": None if data_root is None else str(data_root), "parent": os.getpid()}
     found = watch(
-        "topoter.experiments.child", msgspec.json.encode(asked), run.limits, lambda line: told(*line["progress"])
+        "topoter.experiments.child", run.key[:-1], msgspec.json.encode(asked), run.limits, lambda step: told(*step)
     )
     stopped, answer = found.stopped, found.answer or {}
     if "made" in answer:
@@ -265,6 +265,7 @@ def make_all(
                 end(going.pop(future), outcome)
     finally:
         engine.stop(executor)
+        end_idle()
     return failures
 
 

@@ -90,10 +90,12 @@ class Method:
     """A system with its parameters set: those of a recipe, by keyword.
 
     One that `needs_labels` is fitted on a graph with `y`, `train_mask` and `val_mask`, and predicts classes itself; the
-    labels of all other nodes are `UNKNOWN_LABEL`. The others see no label.
+    labels of all other nodes are `UNKNOWN_LABEL`. The others see no label. What a method without chance (`seedless`)
+    finds may be used for all seeds.
     """
 
     needs_labels = False
+    seedless = False
 
     def __init__(self, **parameters: Any) -> None:
         self.parameters = parameters

@@ -49,7 +49,9 @@ def _neighbours(matrix: sparse.csr_matrix) -> dict[int, list[int]]:
 
 
 class _GraKeL(Method):
-    """A kernel of GraKeL, normalised; nothing about it is random unless the seed is passed on."""
+    """A kernel of GraKeL, normalised; what is random about one is drawn the same for all seeds."""
+
+    seedless = True
 
     def fit(self, graph: list[Data], seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
         try:
@@ -62,10 +64,10 @@ class _GraKeL(Method):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", 'changing format from "adjacency"', UserWarning)
             warnings.filterwarnings("ignore", ".*makes the random walk series diverge", RuntimeWarning)
-            kernel: np.ndarray = self.kernel(grakel, seed).fit_transform(self.graphs(grakel, graph_set))
+            kernel: np.ndarray = self.kernel(grakel).fit_transform(self.graphs(grakel, graph_set))
         return Fitted(kernel=kernel)
 
-    def kernel(self, grakel: Any, seed: int) -> Any:
+    def kernel(self, grakel: Any) -> Any:
         """GraKeL's class with the parameters set."""
         raise NotImplementedError
 
@@ -83,7 +85,7 @@ class _GraKeL(Method):
 class WeisfeilerLehman(_GraKeL):
     """The Weisfeiler-Lehman subtree kernel (Shervashidze et al., 2011): labels refined by the neighbours', counted."""
 
-    def kernel(self, grakel: Any, seed: int) -> Any:
+    def kernel(self, grakel: Any) -> Any:
         base = grakel.VertexHistogram
         iterations = self.parameters.get("iterations", 5)
         return grakel.WeisfeilerLehman(n_iter=iterations, base_graph_kernel=base, normalize=True)
@@ -97,7 +99,7 @@ class RandomWalk(_GraKeL):
     largest eigenvalue of a graph of the set.
     """
 
-    def kernel(self, grakel: Any, seed: int) -> Any:
+    def kernel(self, grakel: Any) -> Any:
         return grakel.RandomWalkLabeled(lamda=self.parameters.get("decay", 0.1), normalize=True)
 
 
@@ -105,9 +107,9 @@ class RandomWalk(_GraKeL):
 class MultiscaleLaplacian(_GraKeL):
     """The multiscale Laplacian kernel (Kondor and Pan, 2016): Laplacians of ever larger neighbourhoods compared."""
 
-    def kernel(self, grakel: Any, seed: int) -> Any:
+    def kernel(self, grakel: Any) -> Any:
         chosen = {name: self.parameters[own] for own, name in _MLG.items() if own in self.parameters}
-        return grakel.MultiscaleLaplacian(normalize=True, random_state=seed, **chosen)
+        return grakel.MultiscaleLaplacian(normalize=True, random_state=0, **chosen)
 
     def graphs(self, grakel: Any, graph_set: GraphSet) -> list[Any]:
         """With features in place of labels; where nodes have none, the degree, as in the authors' experiments."""
@@ -127,6 +129,8 @@ _MLG = {"levels": "L", "rank": "P", "gamma": "gamma", "eta": "heta", "sampled_no
 @register("sp", "graph")
 class ShortestPath(Method):
     """The shortest path kernel (Borgwardt and Kriegel, 2005): shared paths, by length and labels of the ends."""
+
+    seedless = True
 
     def fit(self, graph: list[Data], seed: int, callbacks: Sequence[Callback] = ()) -> Fitted:
         counts, _ = count([words for _, words in shortest_paths(read_set(graph))])
