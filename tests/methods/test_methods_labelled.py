@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch_geometric.nn import GCNConv, GMMConv, MixHopConv, SGConv
 
 from dense_oracle import dense_adjacency, dense_propagation, random_graph
+from topoter.kernels.sparse import SparseOperator
 from topoter.methods import build
 from topoter.methods.attention import neighbours
 from topoter.methods.labelled_attention import GaussianMixture
 from topoter.methods.labelled_convolutions import ConvolutionClassifier, MixHopLayer, PropagatedClassifier
 from topoter.methods.labelled_filters import (
     FeedbackClassifier,
+    NormalizedFeatures,
     WaveletClassifier,
     feedback_coefficients,
     filtered,
@@ -138,6 +141,21 @@ def test_the_filter_of_dfnet_is_stable_and_nothing_near_it_is_better():
     for _ in range(300):
         nearby = a + rng.normal(size=5) * 1e-3, b + rng.normal(size=4) * 1e-3
         assert not stable(nearby[0]) or error(*nearby) >= error(a, b) - 1e-6
+
+
+@pytest.mark.parametrize("keep", [lambda x: x, SparseOperator.from_dense], ids=["dense", "sparse"])
+def test_normalized_features_are_those_of_batch_norm(x, keep):
+    plain, ours = nn.BatchNorm1d(x.size(1)), NormalizedFeatures(x.size(1))
+    for norm in (plain, ours):
+        norm.weight.data = torch.linspace(0.5, 2.0, x.size(1))
+        norm.bias.data = torch.linspace(-1.0, 1.0, x.size(1))
+    weight = torch.randn(x.size(1), 3, generator=seeded_generator())
+    features = keep(x)
+    for _ in range(3):
+        torch.testing.assert_close(ours.times(features, weight), plain(x) @ weight, rtol=1e-4, atol=1e-5)
+    plain.eval()
+    ours.eval()
+    torch.testing.assert_close(ours.times(features, weight), plain(x) @ weight, rtol=1e-4, atol=1e-5)
 
 
 def test_the_size_of_dfnet_on_cora_is_that_of_the_authors():

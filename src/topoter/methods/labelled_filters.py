@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -146,20 +146,55 @@ def polynomial(adjacency: Adjacency, h: Tensor, coefficients: Sequence[float]) -
     return total
 
 
-class FeedbackLayer(nn.Module):
-    """a(L) H W + b(L) X V + c: the feedback of what came out before, and the filtered input; columns of length one."""
+@lru_cache(maxsize=1)
+def _moments(x: Features) -> tuple[Tensor, Tensor]:
+    """Mean and variance of every column [C]."""
+    dense = x if isinstance(x, Tensor) else x.as_torch(torch.float32).to_dense()
+    variance, mean = torch.var_mean(dense, dim=0, correction=0)
+    return mean, variance
 
-    def __init__(self, in_channels: int, first_channels: int, out_channels: int, generator: torch.Generator) -> None:
+
+class NormalizedFeatures(nn.BatchNorm1d):
+    """Batch norm of features that stay as they are, times a weight: only columns are scaled, sparse stays sparse."""
+
+    def times(self, x: Features, weight: Tensor) -> Tensor:
+        """BN(X) W."""
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        mean, variance = self.running_mean, self.running_var
+        if self.training:
+            mean, variance = _moments(x)
+            unbiased = x.shape[0] / max(1, x.shape[0] - 1)
+            self.running_mean.lerp_(mean, self.momentum or 0.0)
+            self.running_var.lerp_(unbiased * variance, self.momentum or 0.0)
+        scale = self.weight * torch.rsqrt(variance + self.eps)
+        return x @ (scale.unsqueeze(1) * weight) + (self.bias - mean * scale) @ weight
+
+
+class FeedbackLayer(nn.Module):
+    """a(L) BN(H) W + b(L) X V + c: the feedback of the input and of what came out before, and the filtered input.
+
+    The columns of W and V have length one.
+    """
+
+    def __init__(self, first_channels: int, hidden_channels: int, out: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.feedback = nn.Parameter(torch.empty(in_channels, out_channels))
-        self.forwarded = nn.Parameter(torch.empty(first_channels, out_channels))
+        self.first_norm = NormalizedFeatures(first_channels)
+        self.hidden_norm = nn.BatchNorm1d(hidden_channels)
+        self.feedback = nn.Parameter(torch.empty(first_channels + hidden_channels, out))
+        self.forwarded = nn.Parameter(torch.empty(first_channels, out))
         for weight in (self.feedback, self.forwarded):
             nn.init.xavier_normal_(weight, generator=generator)
-        self.bias = nn.Parameter(torch.zeros(out_channels))
+        self.bias = nn.Parameter(torch.zeros(out))
 
-    def forward(self, h: Tensor, x: Features, adjacency: Adjacency, a: Sequence[float], b: Sequence[float]) -> Tensor:
+    def forward(
+        self, x: Features, hidden: Sequence[Tensor], adjacency: Adjacency, a: Sequence[float], b: Sequence[float]
+    ) -> Tensor:
         feedback, forwarded = (functional.normalize(weight, dim=0) for weight in (self.feedback, self.forwarded))
-        return polynomial(adjacency, h @ feedback, [0.0, *a]) + polynomial(adjacency, x @ forwarded, b) + self.bias
+        h = self.first_norm.times(x, feedback[: x.shape[1]])
+        if hidden:
+            h = h + self.hidden_norm(torch.cat(list(hidden), dim=1)) @ feedback[x.shape[1] :]
+        return polynomial(adjacency, h, [0.0, *a]) + polynomial(adjacency, x @ forwarded, b) + self.bias
 
 
 class FeedbackClassifier(Network):
@@ -170,22 +205,19 @@ class FeedbackClassifier(Network):
     ) -> None:
         super().__init__()
         self.a, self.b = feedback_coefficients(p, q)
-        seen = [in_channels + sum(widths[:number]) for number in range(len(widths) + 1)]
-        self.norms = nn.ModuleList(nn.BatchNorm1d(width) for width in seen[:-1])
+        before = [sum(widths[:number]) for number in range(len(widths) + 1)]
         self.layers = nn.ModuleList(
-            FeedbackLayer(width, in_channels, out, generator) for width, out in zip(seen, widths)
+            FeedbackLayer(in_channels, width, out, generator) for width, out in zip(before, widths)
         )
-        self.last = nn.Parameter(torch.empty(seen[-1], classes))
+        self.last = nn.Parameter(torch.empty(in_channels + before[-1], classes))
         nn.init.xavier_normal_(self.last, generator=generator)
         self.bias = nn.Parameter(torch.zeros(classes))
 
     def forward(self, x: Features, adjacency: Adjacency, noise: Noise) -> Tensor:
-        dense = x if isinstance(x, Tensor) else x.as_torch(torch.float32).to_dense()
-        parts = [dense]
-        for norm, layer in zip(self.norms, self.layers):
-            h = layer(norm(torch.cat(parts, dim=1)), x, adjacency, self.a, self.b)
-            parts.append(noise(torch.relu(h)))
-        return torch.cat(parts, dim=1) @ self.last + self.bias
+        hidden: list[Tensor] = []
+        for layer in self.layers:
+            hidden.append(noise(torch.relu(layer(x, hidden, adjacency, self.a, self.b))))
+        return x @ self.last[: x.shape[1]] + torch.cat(hidden, dim=1) @ self.last[x.shape[1] :] + self.bias
 
     def decayed(self) -> list[nn.Parameter]:
         return [weight for layer in self.layers for weight in (layer.feedback, layer.forwarded)]  # type: ignore[misc]
