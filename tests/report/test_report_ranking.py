@@ -67,6 +67,16 @@ def test_a_limit_comes_last_and_a_gap_is_left_out(tmp_path: Path) -> None:
     assert ranking.ranks[:, ranking.systems.index("sp")].tolist() == [5, 1]
 
 
+def test_a_dataset_with_few_runs_does_not_leave_the_others_out(tmp_path: Path) -> None:
+    kept(tmp_path)
+    store = Store.read(tmp_path)
+    for run in experiment("graph-classification").plan(["imdb-binary"], ["wl"], 2):
+        store.add(record(run, {"accuracy": 70.0}, {}))
+    ranking = ranking_of(graph_table(read_results(tmp_path)), lambda group: group.method)
+    assert ranking is not None
+    assert (ranking.datasets, ranking.left_out) == (["mutag", "ptc_mr"], [])
+
+
 @pytest.mark.parametrize(("systems", "q"), [(2, 1.960), (3, 2.343), (5, 2.728), (10, 3.164)])
 def test_the_critical_difference_is_that_of_the_published_table(systems: int, q: float) -> None:
     """Demšar (2006), table 5: critical values of the two-tailed Nemenyi test at 5 %."""

@@ -11,7 +11,7 @@ import numpy as np
 from topoter.report.charts import Bars, Chart
 from topoter.report.experiments import Group
 from topoter.report.found import Found, Results
-from topoter.report.tables import MISSING, Cell, CellLike, Table, many
+from topoter.report.tables import MISSING, Cell, CellLike, Table
 from topoter.report.wording import wording
 
 LEVEL = 0.05  # of the test that says which mean ranks differ
@@ -22,7 +22,8 @@ FEWEST_SYSTEMS, FEWEST_DATASETS = 3, 2
 class Ranking:
     """The ranks of a table's systems on each of its datasets, 1 the best; equal scores share theirs.
 
-    A system that ran into a limit comes last. `left_out` are those without a run on some dataset.
+    A system that ran into a limit comes last. Where the table has gaps, its largest part without any is ranked;
+    `left_out` are the systems that are not in it.
     """
 
     experiment: str
@@ -61,12 +62,26 @@ def ranking_of(found: Found, name_of: Callable[[Group], str]) -> Ranking | None:
             score = -math.inf if group.stopped else round(group.mean(metric), 1)
             by_dataset = scores.setdefault(name_of(group), {})
             by_dataset[group.dataset] = max(score, by_dataset.get(group.dataset, -math.inf))
-    datasets = [dataset for dataset in chosen.datasets if any(dataset in found for found in scores.values())]
-    systems = [name for name, by_dataset in scores.items() if by_dataset.keys() == set(datasets)]
+    datasets, systems = _without_gaps(scores, chosen.datasets)
     if len(systems) < FEWEST_SYSTEMS or len(datasets) < FEWEST_DATASETS:
         return None
     ranks = [rankdata([-scores[name][dataset] for name in systems]) for dataset in datasets]
     return Ranking(chosen.name, datasets, systems, np.array(ranks), [name for name in scores if name not in systems])
+
+
+def _without_gaps(scores: dict[str, dict[str, float]], datasets: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Datasets, those first that most systems ran on, and the systems that ran on all of them: as many cells as can be.
+
+    One dataset on which few systems ran would leave out all others.
+    """
+    by_runs = sorted(datasets, key=lambda dataset: -sum(dataset in by_dataset for by_dataset in scores.values()))
+    best: tuple[list[str], list[str]] = ([], [])
+    for count in range(FEWEST_DATASETS, len(datasets) + 1):
+        taken = [dataset for dataset in datasets if dataset in by_runs[:count]]
+        systems = [name for name, by_dataset in scores.items() if by_dataset.keys() >= set(taken)]
+        if len(systems) * count >= len(best[0]) * len(best[1]):
+            best = (taken, systems) if systems else best
+    return best
 
 
 def critical_difference(systems: int, datasets: int) -> float:
@@ -86,12 +101,14 @@ def rank_charts(results: Results) -> list[Chart]:
             continue
         means = ranking.mean_ranks
         gap = critical_difference(len(ranking.systems), len(ranking.datasets))
-        left_out = f" Left out, without a run on each: {', '.join(ranking.left_out)}." if ranking.left_out else ""
+        left_out = (
+            f" Left out, not run on each of these: {', '.join(ranking.left_out)}." if ranking.left_out else ""
+        )
         charts.append(
             Chart(
                 wording(found.name).title,
                 "mean rank, 1 is the best",
-                caption=f"{found.experiment.metrics[0]} on {many(len(ranking.datasets), 'dataset')}. Critical "
+                caption=f"{found.experiment.metrics[0]} on {', '.join(ranking.datasets)}. Critical "
                 f"difference {gap:.1f}: two systems differ if their lines do not overlap.{left_out}",
                 categories=list(means),
                 bars=[Bars("mean rank", [round(value, 2) for value in means.values()], [gap / 2] * len(means))],
