@@ -101,9 +101,7 @@ def rank_charts(results: Results) -> list[Chart]:
             continue
         means = ranking.mean_ranks
         gap = critical_difference(len(ranking.systems), len(ranking.datasets))
-        left_out = (
-            f" Left out, not run on each of these: {', '.join(ranking.left_out)}." if ranking.left_out else ""
-        )
+        left_out = f" Left out, not run on each of these: {', '.join(ranking.left_out)}." if ranking.left_out else ""
         charts.append(
             Chart(
                 wording(found.name).title,
