@@ -283,7 +283,9 @@ def start_from_hops(encoder: LinkHops, x: Features, adjacency: Adjacency, graph:
     from torch_geometric.data import Data as Graph
 
     seen = Graph(x=graph.x, edge_index=adjacency.edge_index)
-    model = TopoTER("hops", encoder_parameters={"structure": "none"}, random_state=seed).fit(seen)
+    # The map alone is used: neither the node's place nor what its likely neighbours would add afterwards.
+    parts = {"structure": "none", "completion": 0.0}
+    model = TopoTER("hops", encoder_parameters=parts, random_state=seed).fit(seen)
     trained = model.model_.encoder
     assert isinstance(trained, Hops)
     encoder.start_at(trained.far @ trained.weight.detach(), x, adjacency)
