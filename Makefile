@@ -27,7 +27,7 @@ install: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 10) <= v <= (3, 13) else f"topoter needs Python 3.10 to 3.13, {sys.executable} is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
 	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "No virtual environment could be made: on Debian and Ubuntu install python3-venv."; exit 1; }
-	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e ".[dev,demo,baselines,search,cluster,scale]"
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e ".[dev,demo,baselines,search,cluster,scale,molecules]"
 	touch $(STAMP)
 
 demo: install

@@ -27,6 +27,7 @@ from topoter.errors import DataError, UsageError, invalid_parameter, unknown_nam
 from topoter.graphs import GraphDirectory, aligned, match_features
 from topoter.graphs.ids import rows_of_nodes
 from topoter.graphs.preparation import plain_preparation, read_preparation
+from topoter.graphs.sets import graph_ids
 from topoter.levels import defaults, read_at_level
 from topoter.output_frames import as_configured, set_output
 from topoter.pretext.objectives import is_plain, named_terms
@@ -185,7 +186,8 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
 
         A `GraphDirectory` is read into memory, unless `batch_nodes` says how much of it at a time.
 
-        At level "graph": on a list of such graphs, each with features of its own, or all without.
+        At level "graph": on a list of such graphs, each with features of its own, or all without; on a PyG `Dataset` or
+        `DataLoader`; or on a list of RDKit's molecules.
 
         `callbacks`: functions of an `EpochRecord`, or `topoter.training.Callback`s: progress, saving, stopping.
         """
@@ -367,7 +369,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             batch_size = whole_number("batch_size", self.batch_size, 1)
             pooling = None if self.model_.encoder.pools else self.pooling
             pooled = graphs.embed(self.model_.embed, batch_size, pooling, usable_device(self.device))
-            return as_configured(self, pooled.numpy(), None)
+            return as_configured(self, pooled.numpy(), graph_ids(data))
         (features, adjacency), cleaning = self._batch(match_features(data, known, self.n_features_in_))
         self._note_new(cleaning)
         embedding: np.ndarray = self.model_.embed(features, adjacency).cpu().numpy()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from topoter.cli.output import Quiet, make_folder, note, out, show_log, training_progress
-from topoter.cli.reading import GraphOptions, load_graph, load_graph_set
+from topoter.cli.reading import GraphOptions, SetOptions, load_graph, load_graph_set
 from topoter.errors import unknown_name
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def run(
     start = time.perf_counter()
     demo = DEMOS[task]
     options = GraphOptions(quiet=quiet)
-    data = load_graph("embedded-cora", options) if task == "node" else load_graph_set("mutag", options)
+    data = load_graph("embedded-cora", options) if task == "node" else load_graph_set("mutag", options, SetOptions())
     rows: list[dict[str, Any]] = []
     kept: TopoTER | None = None
     for method in demo.methods:

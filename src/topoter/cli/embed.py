@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from topoter.cli.output import Memory, out, print_json, share_bar, show_log
-from topoter.cli.reading import ModelOptions, in_memory, is_graph_set, load_graph, load_graph_set, takes_options
+from topoter.cli.reading import (
+    ModelOptions,
+    SetOptions,
+    in_memory,
+    is_graph_set,
+    load_graph,
+    load_graph_set,
+    takes_options,
+)
 from topoter.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
 def run(
     *,
     options: ModelOptions,
+    sets: SetOptions,
     out_path: Annotated[
         Path, typer.Option("--out", "-o", help="Where the embeddings go: .parquet, .csv, .npy, .pt or .tsv.")
     ] = Path("embeddings.parquet"),
@@ -33,6 +42,7 @@ def run(
     """Embed a graph's nodes, or the graphs of a set, with a saved model."""
     from topoter.cli.sizing import opened
     from topoter.graphs import write_embeddings
+    from topoter.graphs.sets import graph_ids
     from topoter.graphs.writers import check_destination
     from topoter.training.distributed import process_group
 
@@ -43,7 +53,7 @@ def run(
         if not out_path.is_dir():  # a folder of parts is replaced by another
             check_destination(out_path, layout)
         fitted = options.load_model()
-        many = is_graph_set(graph, options.data_root)
+        many = is_graph_set(graph, options.data_root, sets)
         if within is not None:
             check_destination(out_path, layout)
             _new_nodes(fitted, within, out_path, layout, options)
@@ -65,8 +75,9 @@ def run(
             return
         check_destination(out_path, layout)
         if many:
-            rows, ids = "graphs", None  # numbered from 0, in the order of the files
-            z = fitted.transform(load_graph_set(graph, options))
+            graphs = load_graph_set(graph, options, sets, preparation=fitted.preparation_)
+            rows, ids = "graphs", graph_ids(graphs)
+            z = fitted.transform(graphs)
         else:
             if directory is None:
                 data = load_graph(graph, options, preparation=fitted.preparation_)

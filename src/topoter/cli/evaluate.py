@@ -11,7 +11,7 @@ import typer
 
 from topoter.cli.output import MaxHours, MaxMemory, Recipe, make_folder, out, print_json, show_log
 from topoter.cli.own_labels import LabelColumn, LabelsFile, evaluate_own, own_parameters
-from topoter.cli.reading import GraphOptions, takes_options
+from topoter.cli.reading import GraphOptions, SetOptions, takes_options
 from topoter.errors import UsageError, unknown_name
 
 SEEDS = 3
@@ -24,7 +24,7 @@ def run(
     *,
     dataset: Annotated[str | None, typer.Option(help="A dataset name (else the first of the paper's table).")] = None,
     graph: Annotated[
-        str | None, typer.Option(help="In place of a dataset, your own: a file, or a TU folder of labelled graphs.")
+        str | None, typer.Option(help="In place of a dataset, your own: a file, or a set of labelled graphs.")
     ] = None,
     labels: LabelsFile = None,
     label_column: LabelColumn = None,
@@ -39,6 +39,7 @@ def run(
         ),
     ] = None,
     options: GraphOptions,
+    sets: SetOptions,
     recipe: Recipe = None,
     protocol: Annotated[
         str | None,
@@ -80,12 +81,15 @@ def run(
             seeds or OWN_SEEDS,
             own_parameters(recipe, epochs),
             options,
+            sets,
             page,
         )
         return
     options.refuse("this goes with a --graph of your own.")
-    if labels is not None or embeddings or page is not None:
-        raise UsageError("--labels, --embeddings and --page go with a --graph of your own.")
+    if labels is not None or embeddings or page is not None or sets.given:
+        raise UsageError(
+            "--labels, --embeddings, --page, --graph-column and --smiles-column go with a --graph of your own."
+        )
     if method and len(method) > 1:
         raise UsageError("On a dataset one --method is evaluated at a time.")
     name, seeds = (method or ["topoter"])[0], seeds or SEEDS

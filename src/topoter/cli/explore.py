@@ -26,7 +26,10 @@ MAP_NAMES = {
 def run(
     embeddings: Embeddings,
     labels: Annotated[
-        Path | None, typer.Option(help="Columns to colour by: a table whose first column holds the ids.")
+        Path | None,
+        typer.Option(
+            help="Columns to colour by: a table with ids in its first column, or a single column, row by row."
+        ),
     ] = None,
     graph: Annotated[Path | None, typer.Option(help="The graph's file, to show a node's neighbours in it.")] = None,
     out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the page goes.")] = Path("explore.html"),
@@ -44,7 +47,7 @@ def run(
     """Write one self-contained page: a map of the nodes to zoom, search, colour and click."""
     from topoter.explorer import write_explorer
     from topoter.graphs import atomic_write, read_embeddings
-    from topoter.graphs.node_tables import read_node_table
+    from topoter.graphs.node_tables import columns_for
     from topoter.tasks.neighbors import nearest
     from topoter.tasks.projection import MAPS, map_for, project_2d
 
@@ -65,9 +68,8 @@ def run(
             ids, z = (ids[chosen] if isinstance(ids, np.ndarray) else [ids[place] for place in chosen]), z[chosen]
         columns: dict[str, list[Any]] = {}
         if labels is not None:
-            table = read_node_table(labels, id_column=id_column, drop_bad=drop_bad)
-            columns = table.for_nodes(ids)
-            notes += _worth_telling(table.notes)
+            columns, said = columns_for(labels, ids, id_column=id_column, drop_bad=drop_bad)
+            notes += _worth_telling(said)
         neighbors = None
         if graph is not None:
             neighbors, said = _graph_neighbors(graph, ids, header, drop_bad)
@@ -107,5 +109,5 @@ def _graph_neighbors(path: Path, ids: Any, header: bool | None, drop_bad: bool) 
 
 def _worth_telling(notes: list[str]) -> list[str]:
     """What a reader of the page should know: what is missing, and a first line that may have been misread."""
-    told = ("no row", "no node", "Dropped", "left out", "stand nowhere else", "stand further down")
+    told = ("no row", "no node", "Dropped", "left out", "stand nowhere else", "stand further down", "one column")
     return [text for text in notes if any(words in text for words in told)]

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from topoter.cli.output import Device, Recipe, Seed, describe, out, print_json, show_log, training_progress
-from topoter.cli.reading import GraphOptions, is_graph_set, load_graph, load_graph_set, load_over_time, takes_options
+from topoter.cli.reading import (
+    GraphOptions,
+    SetOptions,
+    is_graph_set,
+    load_graph,
+    load_graph_set,
+    load_over_time,
+    takes_options,
+)
 from topoter.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,9 +32,7 @@ STEPS_OVER_TIME = 800  # as many as the recipes of the ants take
 def run(
     graph: Annotated[
         str | None,
-        typer.Argument(
-            help="A dataset name, a file (edge list, parquet, npz, GraphML, pt), a TU folder, an imported graph."
-        ),
+        typer.Argument(help="A dataset name, a file (edge list, parquet, npz, GraphML, pt, SDF), a folder of graphs."),
     ] = None,
     *,
     out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the model goes.")] = Path("model.topoter"),
@@ -38,6 +44,7 @@ def run(
         str | None, typer.Option(help="Of --snapshots: bins of time, 1d, 1w, 12h, or N in the column's unit.")
     ] = None,
     options: GraphOptions,
+    sets: SetOptions,
     recipe: Recipe = None,
     objective: Annotated[
         str | None, typer.Option(help="What is learned: paper, full (all terms), or the name of one term.")
@@ -82,8 +89,10 @@ def run(
         raise UsageError("Give one graph to fit on: a GRAPH, or --snapshots with one over time.")
     if every is not None and snapshots is None:
         raise UsageError("--every goes with --snapshots.")
+    if graph is None and sets.given:
+        raise UsageError("--graph-column and --smiles-column go with a GRAPH, not with --snapshots.")
     if dry_run:
-        _show_columns(graph, options)
+        _show_columns(graph, options, sets)
         return
     with ExitStack() as stack:
         group = stack.enter_context(process_group(device))
@@ -93,7 +102,7 @@ def run(
         if group.writes:  # find out now, not after training, that it cannot be written
             temporary = stack.enter_context(atomic_write(out_path))
             temporary.unlink()
-        many = graph is not None and is_graph_set(graph, options.data_root)
+        many = graph is not None and is_graph_set(graph, options.data_root, sets)
         if (many or graph is None) and (batch_nodes, parts, memory) != (None, None, None):
             raise UsageError("--batch-nodes, --parts and --memory go with one graph.")
         if not many and (pooling is not None or batch_size is not None):
@@ -130,7 +139,7 @@ def run(
             fit = partial(model.fit_snapshots, times, x=data)
         else:
             if many:
-                data = load_graph_set(graph, options)
+                data = load_graph_set(graph, options, sets)
             else:
                 data = _one_graph(model, graph, seed, options, memory)
             fit = partial(model.fit, data)
@@ -223,23 +232,25 @@ def _key_values(pairs: list[str]) -> dict[str, Any]:
     return found
 
 
-def _show_columns(graph: str | None, options: GraphOptions) -> None:
-    """What every column of the features table becomes."""
+def _show_columns(graph: str | None, options: GraphOptions, sets: SetOptions) -> None:
+    """What every column of the features table, or what is known of atoms and nodes, becomes."""
     from topoter.report.tables import Table
 
-    if graph is None or options.features is None:
+    many = graph is not None and is_graph_set(graph, options.data_root, sets)
+    if graph is None or (options.features is None and not many):
         raise UsageError("--dry-run shows what a table of features becomes: give a GRAPH and --features.")
-    data = load_graph(graph, options)
-    if data.get("table") is None:
-        raise UsageError(f"{options.features} holds rows of numbers, which are taken as they are.")
-    preparation = data.table.preparation
-    rows = preparation.described()
+    data = load_graph_set(graph, options, sets) if many else [load_graph(graph, options)]
+    table = data[0].get("table")
+    if table is None:
+        raise UsageError(f"{options.features or graph} holds no table of features, so nothing is turned into numbers.")
+    rows, names = table.preparation.described(), table.preparation.feature_names
     if options.json:
         keys = ("column", "kind", "becomes", "features")
-        print_json({"columns": [dict(zip(keys, row)) for row in rows], "features": preparation.feature_names})
+        print_json({"columns": [dict(zip(keys, row)) for row in rows], "features": names})
         return
     out.print(Table(["column", "kind", "becomes", "features"], rows).rich())
-    out.print(f"{data.num_nodes:,} nodes with {data.num_features:,} features; nothing was trained.", soft_wrap=True)
+    nodes = sum(graph.num_nodes for graph in data)
+    out.print(f"{nodes:,} nodes with {len(names):,} features; nothing was trained.", soft_wrap=True)
 
 
 def _tell(model: TopoTER, path: Path, graphs: int | None, options: GraphOptions) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from topoter.cli.output import out, print_json
-from topoter.cli.reading import GraphOptions, is_graph_set, load_graph, load_graph_set
+from topoter.cli.reading import GraphOptions, SetOptions, is_graph_set, load_graph, load_graph_set
 from topoter.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from topoter.tasks.own_labels import Labels
 
 LabelsFile = Annotated[
-    Path | None, typer.Option(help="Of your own graph: a table of labels for some nodes, ids in its first column.")
+    Path | None,
+    typer.Option(help="Of your own graph: labels of some nodes, or of graphs; ids in the table's first column."),
 ]
-LabelColumn = Annotated[str | None, typer.Option(help="The column of labels, if the table has several.")]
+LabelColumn = Annotated[
+    str | None, typer.Option(help="The column of labels, if the table has several; of molecules also a property.")
+]
 
 
 def load_labelled(
@@ -44,6 +47,37 @@ def load_labelled(
             f"The features hold the labels themselves ({given_away[0]!r}): leave them out, --exclude {found.column}."
         )
     return data, found
+
+
+def load_labelled_graphs(
+    graph: str, labels: Path | None, column: str | None, options: GraphOptions, sets: SetOptions
+) -> list[Data]:
+    """The labelled graphs of a set: by a table of graph ids, by a column or property of molecules, or by TU files."""
+    import numpy as np
+    import torch
+
+    from topoter.graphs.sets import graph_ids
+    from topoter.tasks.own_labels import as_labels, read_labels
+
+    graphs = load_graph_set(graph, options, sets, label_column=column if labels is None else None)
+    if labels is not None:
+        ids = graph_ids(graphs)
+        found = read_labels(
+            labels, np.arange(len(graphs)) if ids is None else ids, column, options.drop_bad, of="graphs"
+        )
+    elif all(data.get("y") is not None for data in graphs):
+        return graphs
+    elif column is None:
+        raise UsageError(
+            f"Of which classes are the graphs of {graph}? Give --labels FILE, a table of their ids and labels, or of "
+            "molecules the --label-column."
+        )
+    else:
+        found = as_labels([data.label for data in graphs], graph, of="graphs")
+    options.say(*found.notes)
+    for number in found.known.tolist():
+        graphs[number].y = torch.tensor([int(found.y[number])])
+    return [graphs[number] for number in found.known.tolist()]
 
 
 def own_parameters(recipe: str | None, epochs: int | None) -> dict[str, Any]:
@@ -81,6 +115,7 @@ def evaluate_own(
     seeds: int,
     parameters: Mapping[str, Any],
     options: GraphOptions,
+    sets: SetOptions,
     page: Path | None,
 ) -> None:
     """`topoter evaluate TASK --graph ...`."""
@@ -92,13 +127,13 @@ def evaluate_own(
     rows = rows_for(task, methods)
     if page is not None:
         check_writable(page)
-    if (task == "node") != (labels is not None):
-        raise UsageError("--labels FILE goes with the task node, and node needs it.")
+    if (labels is None and task == "node") or (labels is not None and task not in ("node", "graph")):
+        raise UsageError("--labels FILE goes with the tasks node, which needs it, and graph.")
     if embeddings and task != "node":
         raise UsageError("--embeddings goes with the task node.")
-    many = is_graph_set(graph, options.data_root)
+    many = is_graph_set(graph, options.data_root, sets)
     if many != (task == "graph"):
-        raise UsageError(f"The task {task} needs {'a set of graphs: a TU folder' if task == 'graph' else 'one graph'}.")
+        raise UsageError(f"The task {task} needs {'a set of graphs' if task == 'graph' else 'one graph'}.")
     notes: list[str] = []
     if task == "node":
         assert labels is not None
@@ -106,7 +141,7 @@ def evaluate_own(
         own = OwnData(task, data, found, {path.stem: aligned(path, data.node_ids) for path in embeddings})
         notes = [f"{graph}: {data.num_nodes:,} nodes with {data.num_features:,} features.", *found.notes]
     elif task == "graph":
-        own = OwnData(task, load_graph_set(graph, options))
+        own = OwnData(task, load_labelled_graphs(graph, labels, column, options, sets))
     else:
         own = OwnData(task, load_graph(graph, options))
 

@@ -83,6 +83,22 @@ class GraphOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SetOptions:
+    """What makes a file a set of graphs."""
+
+    graph_column: Annotated[
+        str | None, typer.Option(help="The edge list's column that says to which graph of a set an edge belongs.")
+    ] = None
+    smiles_column: Annotated[
+        str | None, typer.Option(help="GRAPH is a table of molecules: its column of SMILES (extra `molecules`).")
+    ] = None
+
+    @property
+    def given(self) -> dict[str, str]:
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelOptions(GraphOptions):
     """What every command on a saved model and a graph takes."""
 
@@ -150,7 +166,7 @@ def load_graph(name_or_path: str, options: GraphOptions, seed: int = 0, preparat
     if path.is_dir():
         raise DataError(
             f"{path} is a folder, and holds neither an imported graph (manifest.json) nor a set of graphs in the TU "
-            "format (a file like NAME_A.txt). "
+            "format (a file like NAME_A.txt) or as .graphml files. "
             "Files of edges, one for each time, go with `topoter fit --snapshots`."
         )
     if path.exists() or name_or_path == STDIN:
@@ -273,32 +289,52 @@ def _with_features(path: Path, options: GraphOptions, every: str | None) -> tupl
     return data, edges
 
 
-def is_graph_set(name_or_path: str, data_root: Path | None) -> bool:
-    """Whether it stands for many graphs: a dataset of that kind, or a user's folder in the TU format."""
+def is_graph_set(name_or_path: str, data_root: Path | None, sets: SetOptions) -> bool:
+    """Whether it stands for many graphs: a dataset or a file of that kind, or a folder of graphs."""
     from topoter.datasets import dataset_kind
     from topoter.datasets.tu import tu_folder
+    from topoter.graphs.sets import is_set_of_files
 
     path = Path(name_or_path)
+    if sets.given:
+        return True
     if name_or_path == STDIN:
         return False
     if path.exists():
-        return path.is_dir() and tu_folder(path) is not None
+        return (path.is_dir() and tu_folder(path) is not None) or is_set_of_files(path)
     _check_is_name(name_or_path, data_root)
     return dataset_kind(name_or_path, data_root) == "graphs"
 
 
-def load_graph_set(name_or_path: str, options: GraphOptions) -> list[Data]:
-    """A user's folder in the TU format if there is one of that name, else a named dataset."""
+def load_graph_set(
+    name_or_path: str,
+    options: GraphOptions,
+    sets: SetOptions,
+    preparation: Preparation | None = None,
+    label_column: str | None = None,
+) -> list[Data]:
+    """A user's set of graphs if there is one of that name, else a named dataset; `preparation` is a model's.
+
+    `label_column`: of molecules, the column or property that becomes the `label` of each.
+    """
     from topoter.datasets import load_graphs
     from topoter.datasets.tu import read_tu, tu_folder
-    from topoter.structure.graph_sets import read_graph_set
+    from topoter.graphs import read_graphs
+    from topoter.graphs.sets import is_set_of_files
 
-    options.refuse(f"this goes with the file of one graph, not with the set {name_or_path!r}.")
     path = Path(name_or_path)
-    found = tu_folder(path) if path.is_dir() else None
-    graphs = read_graph_set(read_tu(*found) if found else load_graphs(name_or_path, options.data_root))
-    nodes = sum(graph.num_nodes for graph in graphs)
-    options.say(f"{name_or_path}: {len(graphs):,} graphs with {nodes:,} nodes.")
+    found = tu_folder(path) if path.is_dir() and not sets.given else None
+    if sets.given or (found is None and path.exists() and is_set_of_files(path)):
+        given = options.given() | sets.given | ({} if label_column is None else {"label_column": label_column})
+        with _spooled(name_or_path) as file:
+            graphs, notes = read_graphs(file, **given, preparation=preparation)
+        options.say(*(text.replace(file, "stdin") if name_or_path == STDIN else text for text in notes))
+        return graphs
+    options.refuse(f"this does not go with the set {name_or_path!r}.")
+    graphs = read_tu(*found) if found else load_graphs(name_or_path, options.data_root)
+    nodes, width = sum(graph.num_nodes for graph in graphs), graphs[0].num_features
+    told = f"one-hot node labels, {width} of them" if width > 1 else "none, so the graphs speak alone"
+    options.say(f"{name_or_path}: {len(graphs):,} graphs with {nodes:,} nodes. Features of a node: {told}.")
     return graphs
 
 

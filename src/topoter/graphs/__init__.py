@@ -7,6 +7,7 @@ from topoter.graphs.matching import match_features
 from topoter.graphs.objects import as_data
 from topoter.graphs.preparation import Preparation, TableOptions
 from topoter.graphs.reading import read_graph
+from topoter.graphs.sets import read_graphs
 from topoter.graphs.snapshots import aligned, read_snapshots
 from topoter.graphs.writers import read_embeddings, write_embeddings
 
@@ -21,6 +22,7 @@ __all__ = [
     "match_features",
     "read_embeddings",
     "read_graph",
+    "read_graphs",
     "read_snapshots",
     "write_embeddings",
 ]

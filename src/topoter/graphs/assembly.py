@@ -29,6 +29,7 @@ class RawGraph:
     where: Callable[[int], str]  # edge number -> "edges.csv, line 7"
     weight: np.ndarray | None = None  # [E]
     time: np.ndarray | None = None  # [E]
+    graph: pa.Array | None = None  # [E] ids of the graphs the edges belong to, where there are many
     features: Features | None = None  # if the source holds some itself, its rows in node order
     # An edge list knows ids but no order of nodes; a matrix or a GraphML file has one, which rows of an
     # array of features can follow.

@@ -24,31 +24,37 @@ def open_edges(
     *paths: Path,
     weight_column: str | None = None,
     time_column: str | None = None,
+    graph_column: str | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
     drop_bad: bool = False,
 ) -> list[Table]:
     """Open edge lists, with it decided for each whether its first line is a header or an edge."""
-    asked = [weight_column, time_column]
+    asked = [weight_column, time_column, graph_column]
     tables = [
         open_table(path, delimiter=delimiter, header=header, asked_columns=asked, drop_bad=drop_bad) for path in paths
     ]
-    ends = [[table.names.index(name) for name in _ends(table, weight_column, time_column)] for table in tables]
+    ends = [[table.names.index(name) for name in _ends(table, asked)] for table in tables]
     # Files of one folder are decided together; where their columns differ, nothing can be learned from one for another.
     if all(places == ends[0] for places in ends):
         return settle(tables, ends[0], EDGES)
     return [settled for table, places in zip(tables, ends) for settled in settle([table], places, EDGES)]
 
 
-def read_edges(table: Table, weight_column: str | None = None, time_column: str | None = None) -> RawGraph:
+def read_edges(
+    table: Table,
+    weight_column: str | None = None,
+    time_column: str | None = None,
+    graph_column: str | None = None,
+) -> RawGraph:
     """Turn a table of edges into a graph whose nodes are in ascending order of their ids."""
-    source, target = _ends(table, weight_column, time_column)
+    source, target = _ends(table, [weight_column, time_column, graph_column])
     assumed = weight_column is None
     if assumed:
-        free = [name for name in table.names if name not in (source, target, time_column)]
+        free = [name for name in table.names if name not in (source, target, time_column, graph_column)]
         free = [name for name in free if name.lower() in WEIGHT_NAMES] if table.header else free
         weight_column = free[0] if free else None
-    columns = [name for name in (source, target, weight_column, time_column) if name]
+    columns = [name for name in (source, target, weight_column, time_column, graph_column) if name]
     arrow = table.read(list(dict.fromkeys(columns)))
     if weight_column and assumed:
         if not table.header and not mostly_numbers(arrow[weight_column]):
@@ -58,7 +64,7 @@ def read_edges(table: Table, weight_column: str | None = None, time_column: str 
             table.notes.append(f"{table.path}: column {weight_column!r} taken as the edge weight.{hint}")
     if table.ragged:
         table.notes.append(f"Dropped {table.ragged:,} lines with the wrong number of columns.")
-    ignored = [name for name in table.names if name not in (source, target, weight_column, time_column)]
+    ignored = [name for name in table.names if name not in columns]
     if ignored:
         table.notes.append(f"{table.path}: ignored the columns {', '.join(ignored)}.")
 
@@ -66,7 +72,11 @@ def read_edges(table: Table, weight_column: str | None = None, time_column: str 
     keep = np.ones(arrow.num_rows, dtype=bool)
     for name, column in zip((source, target), ends):
         keep &= table.rows_with_id(column, name, f"edges without an id in column {name!r}")
-    weight = time = None
+    weight = time = graph = None
+    if graph_column:
+        (graph,) = table.ids(arrow, [graph_column])
+        keep &= table.rows_with_id(graph, graph_column, f"edges without a graph id in column {graph_column!r}")
+        graph = graph.combine_chunks()
     if weight_column:
         written = arrow[weight_column]
         with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and so a bad weight
@@ -82,17 +92,18 @@ def read_edges(table: Table, weight_column: str | None = None, time_column: str 
         ends = [column.filter(pa.array(keep)) for column in ends]
         weight = weight if weight is None else weight[keep]
         time = time if time is None else time[keep]
+        graph = graph if graph is None else graph.filter(pa.array(keep))
 
     node_ids = sorted_unique(*ends)
     edge_index = np.stack([positions(column, node_ids) for column in ends])
     return RawGraph(
-        str(table.path), node_ids, edge_index, table.where, weight, time, has_node_order=False, notes=table.notes
+        str(table.path), node_ids, edge_index, table.where, weight, time, graph, has_node_order=False, notes=table.notes
     )
 
 
-def _ends(table: Table, weight_column: str | None, time_column: str | None) -> tuple[str, str]:
+def _ends(table: Table, taken: Collection[str | None]) -> tuple[str, str]:
     named = table.first if isinstance(table, TextTable) and table.header else table.names
-    return end_columns(table.path, table.names, [weight_column, time_column], named)
+    return end_columns(table.path, table.names, taken, named)
 
 
 def end_columns(

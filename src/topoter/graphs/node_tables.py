@@ -56,6 +56,29 @@ def read_node_table(path: str | os.PathLike[str], *, id_column: str | None = Non
     return NodeTable(table.path, ids.take(rows), {name: columns[name].take(rows) for name in columns}, table.notes)
 
 
+def columns_for(
+    path: str | os.PathLike[str], node_ids: NodeIds, *, id_column: str | None = None, drop_bad: bool = False
+) -> tuple[dict[str, list[Any]], list[str]]:
+    """What a table says of these nodes, in their order, and notes; a single column without ids has a row for each."""
+    path = Path(path)
+    table = open_table(path, asked_columns=[id_column], drop_bad=drop_bad)
+    if len(table.names) > 1 or id_column is not None:
+        read = read_node_table(path, id_column=id_column, drop_bad=drop_bad)
+        return read.for_nodes(node_ids), read.notes
+    if isinstance(table, TextTable):
+        rows = len(table.settled(header=False).read(["1"]))
+        table = table.settled(header=rows == len(node_ids) + 1)  # one line more than there are nodes is a header
+    values = table.read(table.names)[table.names[0]]
+    if len(values) != len(node_ids):
+        raise DataError(
+            f"{path} has one column of {len(values):,} values, but there are {len(node_ids):,} embeddings. Give it a "
+            "value for each, in their order, or a first column of ids."
+        )
+    name = table.names[0] if table.header else path.stem
+    said = f"{path}: one column, taken for the values of {name!r} in the order of the embeddings."
+    return {name: values.to_pylist()}, [said]
+
+
 def open_nodes(path: Path, id_column: str | None, drop_bad: bool) -> Table:
     """Open a table with one row per node, with it decided whether its first line is a header or a node."""
     table = open_table(path, asked_columns=[id_column], drop_bad=drop_bad)

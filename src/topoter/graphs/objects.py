@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,15 +66,15 @@ def as_data(
             features = in_node_order(features, raw.node_ids)
         features = features or (raw.features if x is None else array_features(x, "x"))
         data, notes = assemble(raw, features)
-        _tell(notes, features)
+        tell(notes, () if features is None else features.met)
     check_graph(data)
     return data
 
 
-def _tell(notes: Iterable[str], features: Features | None) -> None:
-    """Log what was noticed; a table with values that a model does not know is worth a warning."""
+def tell(notes: Iterable[str], met: Sequence[str] = ()) -> None:
+    """Log what was noticed; a table with values that a model does not know, `met`, is worth a warning."""
     for note in notes:
-        if features is not None and note in features.met:
+        if note in met:
             warnings.warn(note, PoorEmbeddingWarning, stacklevel=5)
         else:
             _logger.info(note)
@@ -117,6 +117,17 @@ def from_scipy(matrix: Any, name: str) -> RawGraph:
 
 def from_networkx(graph: Any, name: str, preparation: Preparation | None = None) -> RawGraph:
     """A NetworkX graph, in its own order of nodes; undirected edges are given once."""
+    nodes, edge_index, weight = networkx_edges(graph, name)
+    features = node_attributes([graph.nodes[node] for node in nodes], name, preparation)
+
+    def where(edge: int) -> str:
+        return f"{name}, edge ({nodes[edge_index[0, edge]]!r}, {nodes[edge_index[1, edge]]!r})"
+
+    return RawGraph(name, arrow_ids(nodes), edge_index, where, weight, features=features)
+
+
+def networkx_edges(graph: Any, name: str) -> tuple[list[Any], np.ndarray, np.ndarray | None]:
+    """The nodes, the edges [2, E] between their numbers, and the weights [E], if any edge has one."""
     nodes = list(graph.nodes)
     number = {node: place for place, node in enumerate(nodes)}
     edges = [(number[u], number[v], values) for u, v, values in graph.edges(data=True)]
@@ -128,16 +139,10 @@ def from_networkx(graph: Any, name: str, preparation: Preparation | None = None)
                 weight = np.array([values.get("weight", 1.0) for _, _, values in edges]).astype(np.float32)
         except (TypeError, ValueError, OverflowError) as error:
             raise DataError(f"{name}: an edge weight is not a number: {error}.") from None
-    features = _node_attributes([graph.nodes[node] for node in nodes], name, preparation)
-
-    def where(edge: int) -> str:
-        return f"{name}, edge ({nodes[edge_index[0, edge]]!r}, {nodes[edge_index[1, edge]]!r})"
-
-    ids = arrow_ids(nodes)
-    return RawGraph(name, ids, edge_index, where, weight, features=features)
+    return nodes, edge_index, weight
 
 
-def _node_attributes(table: list[dict[Any, Any]], name: str, preparation: Preparation | None) -> Features | None:
+def node_attributes(table: list[dict[Any, Any]], name: str, preparation: Preparation | None) -> Features | None:
     """Lists of numbers under `x` as they are, or else all attributes but labels, prepared as columns of a table."""
     if table and all(np.ndim(values.get("x", 0)) == 1 for values in table):
         lengths = {len(values["x"]) for values in table}
@@ -212,13 +217,13 @@ def _from_pyg(graph: Data, x: Any, preparation: Preparation | None, options: Tab
         features = in_node_order(frame_features(x, preparation, options, node_ids), node_ids)
         data.x, data.feature_names = features.x, features.feature_names
         data.table = features.table
-        _tell(features.notes, features)
+        tell(features.notes, features.met)
     elif x is not None:
         data.x, data.table = as_matrix(x, "x"), None
     elif preparation is not None and data.get("table") is not None and data.table.preparation is not preparation:
         features = table_features(data.table.arrow, "the table", preparation=preparation)
         data.x, data.feature_names, data.table = features.x, features.feature_names, features.table
-        _tell(features.notes, features)
+        tell(features.notes, features.met)
     elif data.get("x") is not None:
         data.x = as_matrix(data.x, "data.x")
     else:

@@ -89,7 +89,7 @@ def read_graph(
     elif suffix == ".npz":
         raw = _read_npz(path)
     elif suffix in (".graphml", ".gml"):
-        raw = _read_networkx(path, suffix)
+        raw = _read_networkx(path)
     else:
         named = {"weight_column": weight_column, "time_column": time_column}
         (edges,) = open_edges(path, **named, delimiter=delimiter, header=header, drop_bad=drop_bad)
@@ -124,28 +124,29 @@ def _read_npz(path: Path) -> RawGraph:
     return from_scipy(matrix, str(path))
 
 
-def _read_networkx(path: Path, suffix: str) -> RawGraph:
+def _read_networkx(path: Path) -> RawGraph:
+    graph, by_id = load_networkx(path)
+    raw = from_networkx(graph, str(path))
+    if by_id:
+        raw.notes.append(f"{path}: nodes are named by their id, because their labels are missing or not unique.")
+    return raw
+
+
+def load_networkx(path: Path) -> tuple[Any, bool]:
     """A GraphML or GML file; the nodes of GML are named by their label, or by their id if labels are no names."""
     try:
         import networkx
     except ImportError:
         raise UsageError('GraphML and GML need NetworkX: pip install "topoter[baselines]".') from None
-    by_id = False
-    kind = "GML" if suffix == ".gml" else "GraphML"
+    kind = "GML" if path.suffix.lower() == ".gml" else "GraphML"
     with explained(f"{path} is not a {kind} file", (Exception,)):  # the parsers raise whatever comes
         if kind == "GraphML":
             _refuse_entities(path)
+            return networkx.read_graphml(path), False
         try:
-            graph = networkx.read_gml(path) if kind == "GML" else networkx.read_graphml(path)
-        except networkx.NetworkXError:
-            if kind != "GML":
-                raise
-            by_id = True  # labels are missing or given twice
-            graph = networkx.read_gml(path, label="id")
-    raw = from_networkx(graph, str(path))
-    if by_id:
-        raw.notes.append(f"{path}: nodes are named by their id, because their labels are missing or not unique.")
-    return raw
+            return networkx.read_gml(path), False
+        except networkx.NetworkXError:  # labels are missing or given twice
+            return networkx.read_gml(path, label="id"), True
 
 
 def _refuse_entities(path: Path) -> None:

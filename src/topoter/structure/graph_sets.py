@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from topoter.errors import DataError, UsageError, unknown_name
 from topoter.graphs import as_data
+from topoter.graphs.arrow import pa
+from topoter.graphs.features import table_features
 from topoter.graphs.frames import is_a
+from topoter.graphs.molecules import molecule_set
+from topoter.graphs.objects import tell
+from topoter.graphs.preparation import PreparedTable
+from topoter.graphs.sets import as_list, networkx_set
 from topoter.structure.adjacency import Adjacency, Cleaning
 from topoter.structure.features import Features, prepare_features
 
@@ -27,23 +35,25 @@ POOLINGS = {"sum": "sum", "mean": "mean", "max": "max"}
 def read_graph_set(graphs: Any, preparation: Preparation | None = None) -> list[Data]:
     """Graphs of any accepted kind as PyG's `Data`, all with as many features; what is wrong is said of which graph.
 
-    A PyG `Batch` and the batches of a `DataLoader` are taken apart again. Attributes of NetworkX nodes become features
-    by one preparation for the whole set: `preparation`, or one that is learned from all graphs together.
+    A PyG `Dataset`, `Batch` or `DataLoader` gives one graph after another, a loader that shuffles those of its dataset
+    in their own order. Attributes of NetworkX nodes and RDKit's molecules become features by one preparation for the
+    whole set: `preparation`, or one that is learned from all graphs together.
     """
-    if is_a(graphs, "torch_geometric.loader", "DataLoader"):
-        graphs = [graph for batch in graphs for graph in batch.to_data_list()]
-    elif is_a(graphs, "torch_geometric.data", "Batch"):
-        graphs = graphs.to_data_list()
+    graphs = _taken_apart(graphs)
     # Something that can be read only once would be empty the second time, in `fit_transform`.
     if not hasattr(graphs, "__len__") or hasattr(graphs, "edge_index") or hasattr(graphs, "nodes"):
         raise UsageError(
             f"A set of graphs must be a list of graphs. Got {type(graphs).__qualname__} instead: "
             "for one graph use level='node', or put it in a list."
         )
+    for module, name, read_all in (("networkx", "Graph", networkx_set), ("rdkit.Chem", "Mol", molecule_set)):
+        if len(graphs) and all(is_a(graph, module, name) for graph in graphs):
+            raw = read_all(list(graphs), "The set", np.arange(len(graphs)), preparation)
+            graphs = as_list(raw)
+            tell(raw.notes, raw.met)
+            break
     read: list[Data] = []
-    if preparation is None:
-        preparation = _preparation_of(graphs)
-    for number, graph in enumerate(graphs):
+    for number, graph in enumerate(_prepared(graphs, preparation)):
         try:
             data = as_data(graph, preparation=preparation)
         except (DataError, UsageError) as error:
@@ -59,17 +69,38 @@ def read_graph_set(graphs: Any, preparation: Preparation | None = None) -> list[
     return read
 
 
-def _preparation_of(graphs: Any) -> Preparation | None:
-    """How attributes of NetworkX nodes become features, from the nodes of all graphs together."""
-    if not len(graphs) or not all(is_a(graph, "networkx", "Graph") for graph in graphs):
-        return None
-    import networkx as nx
+def _taken_apart(graphs: Any) -> Any:
+    """The graphs in what PyG has for many of them."""
+    from torch.utils.data import IterableDataset, RandomSampler, SequentialSampler
 
-    together = nx.Graph()
-    nodes = (values for graph in graphs for _, values in graph.nodes(data=True))
-    together.add_nodes_from(enumerate(nodes))
-    table = as_data(together).get("table")
-    return None if table is None else table.preparation
+    if is_a(graphs, "torch_geometric.loader", "DataLoader"):
+        whole = isinstance(getattr(graphs, "sampler", None), (RandomSampler, SequentialSampler))
+        if not whole or isinstance(graphs.dataset, IterableDataset) or graphs.drop_last:
+            return [graph for batch in graphs for graph in batch.to_data_list()]
+        graphs = graphs.dataset  # in its own order, whether the loader shuffles or not
+    if is_a(graphs, "torch_geometric.data", "Dataset"):
+        return [graphs[number] for number in range(len(graphs))]
+    return graphs.to_data_list() if is_a(graphs, "torch_geometric.data", "Batch") else graphs
+
+
+def _prepared(graphs: Any, preparation: Preparation | None) -> Any:
+    """Graphs that know the tables they were made of, prepared as a model knows them, all at once."""
+    tables: list[Any] = [
+        graph.get("table") if is_a(graph, "torch_geometric.data", "Data") else None for graph in graphs
+    ]
+    if preparation is None or any(table is None or table.preparation is preparation for table in tables):
+        return graphs
+    features = table_features(pa.concat_tables([table.arrow for table in tables]), "the set", preparation=preparation)
+    tell(features.notes, features.met)
+    x = features.x.to_dense()
+    prepared, first = [], 0
+    for graph, table in zip(graphs, tables):
+        graph, size = copy.copy(graph), table.arrow.num_rows
+        graph.x, graph.feature_names = x[first : first + size], features.feature_names
+        graph.table = PreparedTable(table.arrow, preparation)
+        prepared.append(graph)
+        first += size
+    return prepared
 
 
 class GraphSet:

@@ -14,12 +14,14 @@ import torch
 from topoter.errors import DataError, unknown_name
 from topoter.graphs.node_tables import read_node_table
 from topoter.graphs.preparation import LABEL_NAMES
+from topoter.tasks.support_vectors import FOLDS
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 UNLABELLED = -1
-FEWEST = 5  # labels of a class; with fewer it cannot be learned, chosen and tested
+# Labels of a class; with fewer it cannot be learned, chosen and tested. Of graphs, one for each fold.
+FEWEST = {"nodes": 5, "graphs": FOLDS}
 MOST_CLASSES = 100
 # Of a class, for training and validation: as in our tables, or this share of it where it has fewer labels.
 TRAIN, VAL = (20, 0.4), (30, 0.2)
@@ -40,8 +42,13 @@ class Labels:
         return np.flatnonzero(self.y != UNLABELLED)
 
 
-def read_labels(path: Path, node_ids: Any, column: str | None = None, drop_bad: bool = False) -> Labels:
-    """Labels for some nodes: a table whose first column holds ids; `column` names the labels if there are several."""
+def read_labels(
+    path: Path, node_ids: Any, column: str | None = None, drop_bad: bool = False, *, of: str = "nodes"
+) -> Labels:
+    """Labels for some nodes: a table whose first column holds ids; `column` names the labels if there are several.
+
+    `of`: what has labels, "nodes" or "graphs".
+    """
     table = read_node_table(path, drop_bad=drop_bad)
     if not table.columns:
         raise DataError(f"{path} has ids but no labels: its only column holds the ids.")
@@ -53,24 +60,26 @@ def read_labels(path: Path, node_ids: Any, column: str | None = None, drop_bad: 
         column = named[0] if named else next(iter(table.columns))
     elif column not in table.columns:
         raise unknown_name("column of labels", column, table.columns)
-    return replace(as_labels(table.for_nodes(node_ids)[column], str(path), table.notes), column=column)
+    values = table.for_nodes(node_ids)[column]
+    return replace(as_labels(values, str(path), table.notes, of=of), column=column)
 
 
-def as_labels(values: Sequence[Any], name: str, notes: Sequence[str] = ()) -> Labels:
+def as_labels(values: Sequence[Any], name: str, notes: Sequence[str] = (), *, of: str = "nodes") -> Labels:
     """Classes in the order of their names; None and blanks are no labels, classes of few nodes are left out."""
+    fewest = FEWEST[of]
     words = ["" if value is None or value != value else str(value).strip() for value in values]
     counts = Counter(word for word in words if word)
     if len(counts) > MOST_CLASSES:
         raise DataError(f"{name}: {len(counts):,} different labels. Classes are expected, at most {MOST_CLASSES}.")
-    few = sorted(word for word, count in counts.items() if count < FEWEST)
+    few = sorted(word for word, count in counts.items() if count < fewest)
     names = sorted((word for word in counts if word not in few), key=_in_order)
     if len(names) < 2:
-        raise DataError(f"{name}: two classes with {FEWEST} labelled nodes each are needed. Found {dict(counts)}.")
-    said = [f"{name}: left out, because fewer than {FEWEST} nodes have it: {', '.join(few)}."] if few else []
+        raise DataError(f"{name}: two classes with {fewest} labelled {of} each are needed. Found {dict(counts)}.")
+    said = [f"{name}: left out, because fewer than {fewest} {of} have it: {', '.join(few)}."] if few else []
     number = {word: place for place, word in enumerate(names)}
     y = np.array([number.get(word, UNLABELLED) for word in words], dtype=np.int64)
     counted = ", ".join(f"{word} {counts[word]:,}" for word in names[:10]) + (", ..." if len(names) > 10 else "")
-    said.append(f"{name}: {int((y != UNLABELLED).sum()):,} of {len(y):,} nodes have a label: {counted}.")
+    said.append(f"{name}: {int((y != UNLABELLED).sum()):,} of {len(y):,} {of} have a label: {counted}.")
     return Labels(y, names, [*notes, *said])
 
 
