@@ -1,8 +1,8 @@
 """Writes molecules.csv: chains and rings with a side group, and an acid or an ester of the very same atoms.
 
-    python examples/made_molecules.py molecules.csv
-    topoter fit molecules.csv --smiles-column smiles -o model.topoter
-    topoter evaluate graph --graph molecules.csv --smiles-column smiles --label-column acid
+python examples/made_molecules.py molecules.csv
+topoter fit molecules.csv --smiles-column smiles -o model.topoter
+topoter evaluate graph --graph molecules.csv --smiles-column smiles --label-column acid
 """
 
 from __future__ import annotations

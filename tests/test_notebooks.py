@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import runpy
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,11 @@ def run_cell(source: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last else None
 
 
+def test_the_molecules_are_those_that_the_script_makes(tmp_path: Path) -> None:
+    runpy.run_path(str(FOLDER / "made_molecules.py"))["write"](tmp_path / "molecules.csv")
+    assert (tmp_path / "molecules.csv").read_text() == (FOLDER / "molecules.csv").read_text()
+
+
 def test_there_is_one_for_each_job() -> None:
     assert {path.stem for path in NOTEBOOKS} == JOBS
 
@@ -40,6 +46,9 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TOPOTER_DATA", raising=False)  # what a user has: the copies that other packages carry
     runpy.run_path(str(FOLDER / "social_graph.py"))["write"](tmp_path, people=600)
+    if path.stem == "molecules":
+        pytest.importorskip("rdkit")
+        shutil.copy(FOLDER / "molecules.csv", tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
     shown = [run_cell(source, names) for source in cells(path)]
     assert any(value is not None for value in shown)
@@ -52,5 +61,8 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert shown[-1][0] > 5
     if path.stem == "time":
         assert shown[-1] > 75
+    if path.stem == "molecules":
+        assert names["accuracy"]["topoter"] > 95 > 75 > names["accuracy"]["counts of atoms"]
+        assert list(shown[-1].index) == names["new"]
     if path.stem == "own_graph":
         assert "<div" in names["model"]._repr_html_()

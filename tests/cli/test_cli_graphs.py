@@ -10,6 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from sub_processes import fails, topoter
 
+from topoter.cli import app
+from topoter.errors import UsageError
+
 EMBEDDED = {"TOPOTER_DATA": ""}  # nothing on disk: MUTAG comes from an installed package
 
 
@@ -97,6 +100,58 @@ def test_the_demo_on_graphs_runs_offline(tmp_path):
     assert (tmp_path / "demo" / "model.topoter").is_file()
 
 
+def test_molecules_in_rows_by_name_out(tmp_path, capsys, monkeypatch):
+    """In this process: what is new is which files are read, not how a process ends."""
+    pytest.importorskip("rdkit")
+    table = Path(__file__).parents[2] / "examples" / "molecules.csv"
+    monkeypatch.chdir(tmp_path)
+    smiles = ["--smiles-column", "smiles"]
+    called("fit", table, *smiles, "-o", "m.topoter", "--epochs", 2)
+    said = capsys.readouterr().err
+    assert "160 graphs with 1,888 nodes" in said
+    assert "atom=Cl" in said
+    called("embed", "m.topoter", table, *smiles, "-o", "z.csv", "--quiet")
+    ids = [line.split(",")[0] for line in (tmp_path / "z.csv").read_text().splitlines()]
+    assert ids[1:] == [f'"m{number:03d}"' for number in range(160)]
+    capsys.readouterr()
+    called(
+        "evaluate", "graph", "--graph", table, *smiles, "--label-column", "acid", "--seeds", 1, "--epochs", 2, "--json"
+    )
+    rows = {row["method"]: row["mean"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows["topoter"] > 95  # atoms are the same in both classes: it is their neighbourhoods that tell
+    assert rows["degree-histogram"] < 70
+    (tmp_path / "one.txt").write_text("acid\n" + "yes\nno\n" * 80)
+    called("explore", "z.csv", "--labels", "one.txt", "--map", "pca", "--json", "-q")
+    assert json.loads(capsys.readouterr().out)["columns"] == ["acid"]
+    called("fit", table, *smiles, "--dry-run")
+    assert "one-hot: 7 categories" in capsys.readouterr().out
+
+
+def test_edges_with_a_graph_column_and_labels_of_graphs(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    edges, labels = ["graph,a,b"], ["id,kind"]
+    for number in range(24):
+        size, star = 5 + number % 4, number % 2
+        edges += [f"g{number},{0 if star else node - 1},{node}" for node in range(1, size)]
+        labels.append(f"g{number},{'star' if star else 'chain'}")
+    (tmp_path / "edges.csv").write_text("\n".join(edges))
+    (tmp_path / "labels.csv").write_text("\n".join(labels[:-1]))  # one graph has no label
+    arguments = ["--graph", "edges.csv", "--graph-column", "graph", "--seeds", 1, "--epochs", 1, "--json"]
+    called("evaluate", "graph", *arguments, "--labels", "labels.csv")
+    captured = capsys.readouterr()
+    assert "labels.csv: 23 of 24 graphs have a label: chain 12, star 11." in captured.err
+    assert {row["method"]: row["mean"] for row in json.loads(captured.out)["rows"]}["topoter"] > 90
+    with pytest.raises(UsageError, match=r"Of which classes are the graphs of edges\.csv"):
+        called("evaluate", "graph", *arguments)
+    with pytest.raises(UsageError, match="go with a GRAPH, not with --snapshots"):
+        called("fit", "--snapshots", "edges.csv", "--graph-column", "graph")
+
+
+def called(*arguments: object) -> None:
+    """A command in this process."""
+    app([str(argument) for argument in arguments], standalone_mode=False)
+
+
 # ---- bad input ---------------------------------------------------------------------------------------------
 
 
@@ -126,7 +181,7 @@ def test_one_graph_and_a_set_are_not_mixed_up(folder, tmp_path):
     line = fails(2, "embed", "m.topoter", "sbm", "-o", "z.npy", "-q", cwd=tmp_path)
     assert "sbm is one graph, but m.topoter was fitted on a set of graphs" in line
     line = fails(2, "fit", "mutag", "--features", "x.csv", "-o", "n.topoter", "-q", cwd=tmp_path)
-    assert "--features: this goes with the file of one graph" in line
+    assert "--features: this does not go with the set 'mutag'" in line
     line = fails(2, "fit", folder, "--pooling", "summ", "-o", "n.topoter", "-q", cwd=tmp_path)
     assert "Unknown pooling 'summ'. Did you mean 'sum'?" in line
     assert "Unknown task 'grph'. Did you mean 'graph'?" in fails(2, "demo", "--task", "grph", cwd=tmp_path)

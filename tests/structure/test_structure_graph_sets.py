@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GCNConv, global_add_pool, global_max_pool, global_mean_pool
 
 from dense_oracle import as_set, batch_of, random_graph
@@ -15,6 +16,7 @@ from topoter import TopoTER
 from topoter.datasets import load_graphs
 from topoter.encoders import GIN
 from topoter.errors import DataError, UsageError
+from topoter.graphs import read_graphs
 from topoter.pretext.transformation import SAMPLERS
 from topoter.structure.graph_sets import GraphSet, pool
 from topoter.training import Callback, Checkpoint, Interrupted
@@ -187,6 +189,48 @@ def test_networkx_graphs_and_modules_of_ones_own():
     assert small().fit_transform(graphs).shape == (3, 8)  # degree and a constant as features
     torch.manual_seed(0)
     assert small(encoder=GCNConv(3, 7)).fit_transform(GRAPHS).shape == (9, 7)
+
+
+class InMemory(InMemoryDataset):
+    """As PyG's TUDataset keeps its graphs: end to end, cut when one is asked for."""
+
+    def __init__(self, graphs: list[Data]) -> None:
+        super().__init__()
+        self.data, self.slices = self.collate(graphs)
+
+
+def test_what_pyg_has_for_many_graphs_gives_a_row_for_each_in_their_own_order():
+    model = small().fit(GRAPHS)
+    expected = model.transform(GRAPHS)
+    dataset = InMemory(GRAPHS)
+    assert hasattr(dataset, "edge_index")  # of all graphs together: it is no single graph for that
+    some = [3, 1, 4]
+    for given, rows in (
+        (dataset, expected),
+        (dataset[some], expected[some]),
+        (DataLoader(dataset, batch_size=4, shuffle=True), expected),
+        (DataLoader(GRAPHS, batch_size=4), expected),
+        (DataLoader(GRAPHS, batch_size=2, sampler=some), expected[some]),
+        (DataLoader(GRAPHS, batch_size=4, drop_last=True), expected[:8]),
+        (Batch.from_data_list(GRAPHS), expected),
+    ):
+        np.testing.assert_allclose(model.transform(given), rows, rtol=1e-5, atol=1e-6)
+
+
+def test_molecules_of_rdkit_are_read_as_their_smiles_are(tmp_path):
+    chem = pytest.importorskip("rdkit.Chem")
+    smiles = ["CCO", "CCN", "c1ccccc1", "CC(=O)O", "CCCl", "OCCO"]
+    path = tmp_path / "molecules.csv"
+    path.write_text("name,smiles\n" + "".join(f"m{number},{text}\n" for number, text in enumerate(smiles)))
+    read, _ = read_graphs(path, smiles_column="smiles")
+    model = small().fit(read).set_output(transform="pandas")
+    z = model.transform(read)
+    assert z.index.tolist() == [f"m{number}" for number in range(6)]
+    known = model.set_output(transform="default").transform([chem.MolFromSmiles(text) for text in smiles])
+    np.testing.assert_array_equal(known, z)
+    # A table read apart from the model has a preparation of its own, which gives way to the model's.
+    path.write_text("name,smiles\nx,CCO\n")
+    np.testing.assert_allclose(model.transform(read_graphs(path, smiles_column="smiles")[0]), z[:1], rtol=1e-5)
 
 
 class Stop(Callback):

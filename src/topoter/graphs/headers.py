@@ -47,13 +47,17 @@ def open_table(
     header: bool | None = None,
     asked_columns: Iterable[str | None],
     drop_bad: bool,
+    single: bool = False,
 ) -> Table:
-    """Open a table by its extension; what is not parquet is taken for delimited text, its header perhaps in doubt."""
+    """Open a table by its extension; what is not parquet is taken for delimited text, its header perhaps in doubt.
+
+    `single`: whether text may have one column only.
+    """
     table: Table
     if existing(path).suffix.lower() in (".parquet", ".pq"):
         table = open_parquet(path, drop_bad)
     else:
-        table = open_text_table(path, delimiter, header, asked_columns, drop_bad)
+        table = open_text_table(path, delimiter, header, asked_columns, drop_bad, single)
     for name in asked_columns:
         if name is not None and name not in table.names:
             hint = "" if table.header else " The file has no header: columns are numbered from 1."

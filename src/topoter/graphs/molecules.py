@@ -41,7 +41,7 @@ def read_smiles(
 ) -> RawSet:
     """A table with a row for each molecule; its ids are those in `id_column`, or in the first column if they differ."""
     chem = _rdkit()
-    table = open_table(path, asked_columns=[column, id_column, label_column], drop_bad=drop_bad)
+    table = open_table(path, asked_columns=[column, id_column, label_column], drop_bad=drop_bad, single=True)
     arrow = table.read(table.names, as_text=[column])
     written = [text or "" for text in arrow[column].to_pylist()]
     read = [_sanitized(chem, chem.MolFromSmiles(text.strip(), sanitize=False)) for text in written]

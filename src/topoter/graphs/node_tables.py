@@ -61,7 +61,7 @@ def columns_for(
 ) -> tuple[dict[str, list[Any]], list[str]]:
     """What a table says of these nodes, in their order, and notes; a single column without ids has a row for each."""
     path = Path(path)
-    table = open_table(path, asked_columns=[id_column], drop_bad=drop_bad)
+    table = open_table(path, asked_columns=[id_column], drop_bad=drop_bad, single=True)
     if len(table.names) > 1 or id_column is not None:
         read = read_node_table(path, id_column=id_column, drop_bad=drop_bad)
         return read.for_nodes(node_ids), read.notes

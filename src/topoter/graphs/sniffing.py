@@ -26,8 +26,8 @@ def split(line: str, delimiter: str) -> list[str]:
         return line.split(delimiter)
 
 
-def choose_delimiter(path: Path, lines: list[str], asked: str | None) -> str:
-    """The delimiter under which most lines have the same number of columns, two at least."""
+def choose_delimiter(path: Path, lines: list[str], asked: str | None, single: bool = False) -> str:
+    """The delimiter under which most lines have the same number of columns, two at least unless `single`."""
     if asked is not None:
         asked = DELIMITERS.get(asked, asked.replace("\\t", "\t"))
         if len(asked) != 1:
@@ -40,7 +40,7 @@ def choose_delimiter(path: Path, lines: list[str], asked: str | None) -> str:
         width = usual_width(rows)
         agreeing[char] = sum(len(row) == width for row in rows) if width > 1 else 0
     best = max(tried, key=lambda char: agreeing[char])  # the first of equals
-    if not agreeing[best]:
+    if not agreeing[best] and not single:
         names = ", ".join(name for name, char in DELIMITERS.items() if char in tried) or repr(asked)
         raise DataError(
             f"{path}: a single column was found. Delimiters tried: {names}. A line needs two at least: the ids of an "

@@ -118,15 +118,23 @@ class TextTable(Table):
 
 
 def open_text_table(
-    path: Path, delimiter: str | None, header: bool | None, asked_columns: Iterable[str | None], drop_bad: bool
+    path: Path,
+    delimiter: str | None,
+    header: bool | None,
+    asked_columns: Iterable[str | None],
+    drop_bad: bool,
+    single: bool = False,
 ) -> TextTable:
-    """Load a text file and find out its delimiter, its number of columns and whether it has a header."""
+    """Load a text file and find out its delimiter, its number of columns and whether it has a header.
+
+    `single`: whether it may have one column only.
+    """
     text, comments = _without_comments(_load(path))
     stream = io.TextIOWrapper(io.BytesIO(text), encoding="utf-8")
     lines = [line.rstrip("\n") for line in islice(stream, _SAMPLE) if line.strip()]
     if not lines:
         raise DataError(f"{path} is empty: it holds comments only.")
-    char = choose_delimiter(path, lines, delimiter)
+    char = choose_delimiter(path, lines, delimiter, single)
     rows = [split(line, char) for line in lines]
     width = usual_width(rows)
     sure = True
