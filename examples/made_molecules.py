@@ -35,4 +35,4 @@ def write(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write(Path(*sys.argv[1:2] or ["molecules.csv"]))
