@@ -35,4 +35,6 @@ def write(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(*sys.argv[1:2] or ["molecules.csv"]))
+    made = Path(*sys.argv[1:2] or ["molecules.csv"])
+    write(made)
+    print(made)

@@ -18,7 +18,10 @@ SHORT = {
     "held_out_nodes.py": ["--epochs", "2", "--channels", "16"],
     "chosen_on_test_folds.py": ["--epochs", "2"],
 }
-MAKES = {"social_graph.py": {"edges.csv", "nodes.csv", "labels.csv", "everyone.csv"}}
+MAKES = {
+    "social_graph.py": {"edges.csv", "nodes.csv", "labels.csv", "everyone.csv"},
+    "made_molecules.py": {"molecules.csv"},
+}
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.glob("*.py")))
