@@ -25,7 +25,7 @@ from topoter.encoders import (
 )
 from topoter.errors import DataError, UsageError, invalid_parameter, unknown_name, whole_number
 from topoter.graphs import GraphDirectory, aligned, match_features
-from topoter.graphs.ids import rows_of_nodes
+from topoter.graphs.ids import keys_of, rows_of_nodes
 from topoter.graphs.preparation import plain_preparation, read_preparation
 from topoter.graphs.sets import graph_ids
 from topoter.levels import defaults, read_at_level
@@ -297,6 +297,9 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         train(state, drawn, [*judges, *as_callbacks(self.on_epoch), *as_callbacks(callbacks)])
         finish(model.encoder, batches)
         self.model_ = model
+        keys = self._keys(self.node_ids_)
+        if keys is not None:
+            model.encoder.remember(keys)
         self.kept_epoch_ = state.best_epoch or len(state.history)
         self.history_ = state.history
         return self
@@ -372,8 +375,8 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             return as_configured(self, pooled.numpy(), graph_ids(data))
         (features, adjacency), cleaning = self._batch(match_features(data, known, self.n_features_in_))
         self._note_new(cleaning)
-        embedding: np.ndarray = self.model_.embed(features, adjacency).cpu().numpy()
         ids = data.get("node_ids")
+        embedding: np.ndarray = self.model_.embed(features, adjacency, self._keys(ids)).cpu().numpy()
         if nodes is not None:
             rows = rows_of_nodes(nodes, ids)
             embedding, ids = embedding[rows], [ids[row] for row in rows]
@@ -494,6 +497,11 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
     def _dense(self) -> bool:
         """Whether features must not be sparse: a module of the user's own takes tensors only."""
         return self.effective_params()["encoder"] not in ENCODERS
+
+    def _keys(self, node_ids: Any) -> torch.Tensor | None:
+        """What the encoder knows nodes by, where it must know them again."""
+        known = node_ids is not None and self.model_.encoder.remembers_nodes
+        return torch.from_numpy(keys_of(node_ids)) if known else None
 
     def _note_new(self, cleaning: Cleaning) -> None:
         """Note what had to be changed, unless it is what `fit` has told already."""

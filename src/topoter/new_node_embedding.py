@@ -34,7 +34,8 @@ def embed_new_nodes(model: TopoTER, directory: GraphDirectory, new: NewNodes) ->
         theirs = _matched(stored, directory.manifest.feature_names, known, model)
         x = torch.cat([_matched(new.x, new.feature_names or [], known, model), theirs])
     prepared = prepare_features(x, model.effective_params()["feature_scaling"])
-    return model.model_.embed(prepared, around.adjacency)[:count].numpy(), len(around.nodes)
+    strangers = torch.full((around.adjacency.num_nodes,), -1)  # so few nodes do not tell their places in the graph
+    return model.model_.embed(prepared, around.adjacency, strangers)[:count].numpy(), len(around.nodes)
 
 
 def _matched(x: torch.Tensor, names: list[str], known: list[str] | None, model: TopoTER) -> torch.Tensor:

@@ -34,7 +34,9 @@ def test_the_embedding_is_the_parts_side_by_side_turned_to_their_principal_axes(
     adjacency, _ = Adjacency.from_edge_index(data.edge_index, 120)
     s = dense_propagation(dense_adjacency(adjacency))
     trained = s @ s @ x @ encoder.far.double() @ encoder.weight.detach().double()
-    parts = [trained, x @ encoder.hop0.double(), s @ x @ encoder.hop1.double(), encoder.place.double()]
+    places = encoder.place.double().tensor_split([int(encoder.num_coordinates)], dim=1)
+    assert places[1].size(1) == places[0].size(1) + 1  # 24 features: few directions
+    parts = [trained, x @ encoder.hop0.double(), s @ x @ encoder.hop1.double(), *places]
     gram = torch.zeros(120, 120, dtype=torch.float64)
     for part, length in zip(parts, encoder.part_lengths()):
         centred = part - part.mean(0)
@@ -94,10 +96,47 @@ def test_same_seed_same_bits_and_a_saved_model_gives_them_again(tmp_path: Path) 
 def test_nodes_of_another_graph_get_features_and_the_mean_place(caplog: pytest.LogCaptureFixture) -> None:
     model = TopoTER(**DEFAULT).fit(graph())
     caplog.set_level("INFO")
-    z = model.transform(graph(1))
+    other = graph(1)
+    other.node_ids = list(range(1000, 1120))
+    z = model.transform(other)
     assert z.shape[0] == 120
     assert np.isfinite(z).all()
-    assert "another graph than the one fitted on" in caplog.text
+    assert "little in common with the one fitted on" in caplog.text
+
+
+def test_a_graph_that_has_grown_is_embedded_by_its_shape_without_features() -> None:
+    whole = block_model(600, 3, 12, 4, 0)
+    names = np.array([f"p{number:03d}" for number in range(600)])
+    first = torch.randperm(600, generator=torch.Generator().manual_seed(0))[:480].sort().values
+    before = whole.subgraph(first)
+    before.node_ids, whole.node_ids = names[first.numpy()].tolist(), names.tolist()
+    before.num_nodes, whole.num_nodes = 480, 600
+    before.x = whole.x = None
+    model = TopoTER(**DEFAULT)
+    old = model.fit_transform(before)
+    y = whole.y.numpy()
+    centres = np.stack([old[y[first.numpy()] == kind].mean(0) for kind in range(3)])
+    z = model.transform(whole)
+    kind = ((z[:, None] - centres) ** 2).sum(2).argmin(1)
+    new = np.setdiff1d(np.arange(600), first.numpy())
+    assert (kind == y)[new].mean() > 0.8
+    assert (kind == y)[first.numpy()].mean() > 0.9
+    backwards = torch.arange(599, -1, -1)  # the same graph, its nodes in another order
+    turned = Data(edge_index=599 - whole.edge_index, num_nodes=600, node_ids=names[backwards.numpy()].tolist())
+    assert np.linalg.norm(model.transform(turned)[::-1] - z) < 0.2 * np.linalg.norm(z)  # but for what is noise
+
+
+def test_features_of_few_directions_make_room_for_the_places_of_surroundings() -> None:
+    encoder = Hops(4)
+    encoder.strength, encoder.agreement = torch.tensor(0.3), torch.tensor(0.5)
+    shares = []
+    for width in (1, 16, 64, 128, 512):
+        encoder.far = encoder.hop0 = encoder.hop1 = torch.zeros(4, width)
+        trained, _, _, coordinates, around = encoder.part_lengths()
+        shares.append(around / (trained + coordinates + around))
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > 0.9
+    assert shares[-1] == shares[-2] == 0
 
 
 def test_training_keeps_the_weights_that_foretell_hidden_edges_best() -> None:

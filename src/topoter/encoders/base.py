@@ -26,6 +26,7 @@ class Encoder(nn.Module):
 
     out_channels: int
     pools = False  # whether its rows are graphs already, not nodes
+    remembers_nodes = False  # whether what it says of a node depends on which node it was in the fitted graph
 
     @property
     def trained_channels(self) -> int:
@@ -44,8 +45,11 @@ class Encoder(nn.Module):
         """dH by a kernel that does both graphs at once, or `None` where there is none."""
         return None
 
-    def forward(self, x: Features, adjacency: Adjacency | Tensor) -> Tensor:
-        """H = E(X, A); `adjacency` may be given as PyG's edge_index."""
+    def remember(self, nodes: Tensor) -> None:
+        """Keep the keys [N] of the nodes it was fitted on, to know them again in a graph that has changed."""
+
+    def forward(self, x: Features, adjacency: Adjacency | Tensor, nodes: Tensor | None = None) -> Tensor:
+        """H = E(X, A); `adjacency` may be given as PyG's edge_index, `nodes` are the keys of its nodes."""
         if isinstance(adjacency, Tensor):
             num_nodes = x.shape[0]
             adjacency, _ = Adjacency.from_edge_index(adjacency, num_nodes)

@@ -1,12 +1,12 @@
 """Several hops of the features and the graph itself, side by side: the encoder behind topoter's default.
 
-    H = S^k X V W                            # trained: a linear map of what is k hops away, in its leading directions V
-    Z = [H | X V0 | S X V1 | coordinates]    # beside H the features, and the place in the graph
-    Z + c S^ Z                               # the embedding: Z drawn towards its likely neighbours
+    H = S^k X V W                       # trained: a linear map of what is k hops away, in its leading directions V
+    Z = [H | X V0 | S X V1 | places]    # beside H the features, and the place in the graph
+    Z + c S^ Z                          # the embedding: Z drawn towards its likely neighbours
 
 How much each part counts follows from deleted edges, without labels: where the ends of deleted edges have like features
-H counts most, where they have not the features themselves do, and the coordinates count as far as they foretell
-deleted edges better than the features. S^ propagates over the graph that Z believes in (`structure.likely_graph`).
+H counts most, where they have not the features themselves do, and places count as far as they foretell deleted edges
+better than the features. S^ propagates over the graph that Z believes in (`structure.likely_graph`).
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
 from topoter.structure.hops import Preparation, leading_directions, propagate
 from topoter.structure.likely_graph import likely_graph
-from topoter.structure.spectral import coordinates
+from topoter.structure.spectral import coordinates, refound
 
 _logger = logging.getLogger(__name__)
 
 STRUCTURES = ("none", "spectral")
 # Neighbours whose features agree as much as this are trusted to be of one kind.
 FULL_AGREEMENT = 0.3
-HOP0, HOP1 = (1.0, 0.4), (0.5, 0.0)  # lengths beside H of length one: where neighbours do not agree, and where they do
+HOP0, HOP1 = (1.0, 0.2), (0.5, 0.0)  # lengths beside H of length one: where neighbours do not agree, and where they do
 STRUCTURE_FACTOR, STRUCTURE_MOST = 0.4, 1.5
-# A part of fewer directions is shorter in proportion to their root: one column must not drown the rest.
-FEW_DIRECTIONS = 16
+# Features of fewer directions are shorter, and the place of a node's surroundings takes over: one column must not drown
+# the rest. Where neighbours do not agree, and where they do: there features look better than they are.
+FEW_DIRECTIONS = (16, 128)
 COMPLETION = 0.5  # length of what likely neighbours say, beside what a node says itself
 
 
@@ -58,6 +59,8 @@ class Hops(Encoder):
     hop1: Tensor
     far: Tensor
     place: Tensor
+    num_coordinates: Tensor
+    node_keys: Tensor
     axes: Tensor
     agreement: Tensor
     strength: Tensor
@@ -87,9 +90,11 @@ class Hops(Encoder):
         empty = torch.zeros(0)
         for name in ("mean", "deviation", "centre", "lengths"):
             self.register_buffer(name, empty.clone())
-        for name in ("hop0", "hop1", "far", "place", "axes"):  # V0 [C, R0], V1, V, coordinates [N, K], [sum, F]
+        for name in ("hop0", "hop1", "far", "place", "axes"):  # V0 [C, R0], V1, V, places [N, K], [sum, F]
             self.register_buffer(name, torch.zeros(0, 0))
         self.register_buffer("graph_key", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("num_coordinates", torch.zeros((), dtype=torch.int64))  # the rest is of surroundings
+        self.register_buffer("node_keys", torch.zeros(0, dtype=torch.int64))  # [N], of the nodes that have a place
         self.register_buffer("agreement", torch.zeros(()))
         self.register_buffer("strength", torch.zeros(()))
         self.register_buffer("pull", torch.zeros(()))  # c
@@ -122,8 +127,12 @@ class Hops(Encoder):
             nn.init.orthogonal_(weight, gain=math.sqrt(width), generator=generator)
         self.weight = nn.Parameter(weight.to(self.far.device))
         if self.structure == "spectral" and adjacency is not None:
-            place, strength = coordinates(adjacency, self._eigenvectors, generator)
-            self.place, self.strength = place.to(adjacency.device), torch.tensor(strength)
+            place, roots, strength = coordinates(adjacency, self._eigenvectors, generator)
+            around = place[:, :0]
+            if width < FEW_DIRECTIONS[1]:  # features do not say what surrounds a node: its neighbours' places do
+                around = propagate(adjacency, (place * roots).to(adjacency.device), self.order)
+            self.place = torch.cat([place[:, 1:].to(adjacency.device), around.to(adjacency.device)], dim=1)
+            self.num_coordinates, self.strength = torch.tensor(max(place.size(1) - 1, 0)), torch.tensor(strength)
             self.graph_key = _key(adjacency)
 
     def prepared(self, x: Features) -> Features:
@@ -147,20 +156,27 @@ class Hops(Encoder):
 
     # ---- the embedding -------------------------------------------------------------------------------------
 
-    def forward(self, x: Features, adjacency: Adjacency | Tensor) -> Tensor:
+    def forward(self, x: Features, adjacency: Adjacency | Tensor, nodes: Tensor | None = None) -> Tensor:
         if isinstance(adjacency, Tensor):
             adjacency, _ = Adjacency.from_edge_index(adjacency, x.shape[0])
-        z = self.turned(self.parts(self.prepared(x), adjacency))
+        z = self.turned(self.parts(self.prepared(x), adjacency, self._places(adjacency, nodes)))
         return z + self.pull * _of_likely_neighbours(z) if float(self.pull) else z
 
     def turned(self, parts: list[Tensor]) -> Tensor:
         """Z from its parts side by side."""
         return ((torch.cat(parts, dim=1) - self.centre) * self.lengths) @ self.axes
 
+    @property
+    def remembers_nodes(self) -> bool:  # type: ignore[override]
+        return self.place.size(1) > 0
+
+    def remember(self, nodes: Tensor) -> None:
+        self.node_keys = nodes.to(self.place.device)
+
     @torch.no_grad()
     def finish(self, x: Features, adjacency: Adjacency) -> None:
         """Give the parts their lengths, turn what they hold to its principal axes, and look for likely neighbours."""
-        parts = self.parts(self.prepared(x), adjacency)
+        parts = self.parts(self.prepared(x), adjacency, self._places(adjacency))
         joined = torch.cat(parts, dim=1)
         mean = joined.mean(0)
         centred = joined - mean
@@ -197,47 +213,69 @@ class Hops(Encoder):
         self.out_channels = self.axes.size(1)
 
     def part_lengths(self) -> list[float]:
-        """Of the trained part, hop 0, hop 1 and the coordinates."""
+        """Of the trained part, hop 0, hop 1, the coordinates and those of a node's surroundings."""
         beside = [apart + (alike - apart) * self.trust for apart, alike in (HOP0, HOP1)]
-        structure = min(STRUCTURE_MOST, STRUCTURE_FACTOR * float(self.strength) / max(float(self.agreement), 1e-3))
-        widths = [basis.size(1) for basis in (self.far, self.hop0, self.hop1)]
-        shorter = [math.sqrt(min(width / FEW_DIRECTIONS, 1)) for width in widths]
-        return [*(length * factor for length, factor in zip((1.0, *beside), shorter)), structure]
+        few = FEW_DIRECTIONS[0] + (FEW_DIRECTIONS[1] - FEW_DIRECTIONS[0]) * self.trust
+        shorter = [min(basis.size(1) / few, 1) for basis in (self.far, self.hop0, self.hop1)]
+        # Few directions that agree do not tell who is with whom: the place in the graph counts the more.
+        known = max(float(self.agreement) * shorter[0], 1e-3)
+        structure = min(STRUCTURE_MOST, STRUCTURE_FACTOR * float(self.strength) / known)
+        places = (structure * shorter[0], structure * (1 - shorter[0]))
+        return [*(length * factor for length, factor in zip((1.0, *beside), shorter)), *places]
 
     @property
     def trust(self) -> float:
         """How far a node's neighbours can be taken to be of its kind, 0 to 1: as far as their features agree."""
         return min(1.0, float(self.agreement) / FULL_AGREEMENT)
 
-    def parts(self, x: Features, adjacency: Adjacency, place: Tensor | None = None) -> list[Tensor]:
-        """The trained part, hops 0 and 1 and the places of nodes, from prepared features."""
+    def parts(self, x: Features, adjacency: Adjacency, place: Tensor) -> list[Tensor]:
+        """The trained part, hops 0 and 1, coordinates and those of the surroundings, from prepared features."""
         trained = propagate(adjacency, (x @ self.far) @ self.weight, self.order)
         hops = [propagate(adjacency, x @ basis, hops) for hops, basis in enumerate((self.hop0, self.hop1))]
-        return [trained, *hops, self._places(adjacency) if place is None else place]
+        return [trained, *hops, *place.tensor_split([int(self.num_coordinates)], dim=1)]
 
-    def _places(self, adjacency: Adjacency) -> Tensor:
-        if not self.place.size(1):
-            return self.mean.new_zeros(adjacency.num_nodes, 0)
-        return self.place if self.fitted_on(adjacency) else self.elsewhere(adjacency.num_nodes)
-
-    def fitted_on(self, adjacency: Adjacency) -> bool:
+    def fitted_on(self, adjacency: Adjacency, nodes: Tensor | None = None) -> bool:
         """Whether this is the graph in which nodes have the places that are known."""
-        if bool(_key(adjacency) == self.graph_key):
-            return True
-        _logger.info(
-            "This is another graph than the one fitted on: the %d columns that hold a node's place in that graph are "
-            "at their mean here.",
-            self.place.size(1),
-        )
-        return False
+        same_nodes = nodes is None or not self.node_keys.numel() or torch.equal(nodes, self.node_keys)
+        return same_nodes and bool(_key(adjacency) == self.graph_key)
 
     def elsewhere(self, num_nodes: int) -> Tensor:
-        """The places of nodes of another graph."""
+        """The places of nodes of a graph of which nothing is known."""
         return self.place.mean(0).expand(num_nodes, -1) if len(self.place) else self.mean.new_zeros(num_nodes, 0)
+
+    def _places(self, adjacency: Adjacency, nodes: Tensor | None = None) -> Tensor:
+        """Those of the fitted graph, or in another one what can be told of them from its own shape."""
+        if not self.place.size(1):
+            return self.mean.new_zeros(adjacency.num_nodes, 0)
+        if self.fitted_on(adjacency, nodes):
+            return self.place
+        found = refound(self.place, self._rows_of(nodes, adjacency.num_nodes), adjacency, self._eigenvectors)
+        if found is not None:
+            return found
+        _logger.info(
+            "This graph has little in common with the one fitted on: the %d columns that hold a node's place in that "
+            "graph are at their mean here.",
+            self.place.size(1),
+        )
+        return self.elsewhere(adjacency.num_nodes)
+
+    def _rows_of(self, nodes: Tensor | None, num_nodes: int) -> Tensor:
+        """The row of each node among those with a place, by its key or else its number; -1 where it has none."""
+        if nodes is None:
+            number = torch.arange(num_nodes, device=self.place.device)
+            return torch.where(number < len(self.place), number, -1)
+        if not self.node_keys.numel():
+            return torch.full_like(nodes, -1)
+        keys, order = self.node_keys.sort()
+        at = torch.searchsorted(keys, nodes).clamp(max=keys.numel() - 1)
+        return torch.where(keys[at] == nodes, order[at], -1)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Take the shapes of the saved arrays: they follow from the data."""
-        state_dict.setdefault(prefix + "pull", torch.zeros(()))  # of a model from before there were likely neighbours
+        # A model from before there were likely neighbours, surroundings, and nodes that are known again.
+        state_dict.setdefault(prefix + "pull", torch.zeros(()))
+        state_dict.setdefault(prefix + "num_coordinates", torch.tensor(state_dict[prefix + "place"].size(1)))
+        state_dict.setdefault(prefix + "node_keys", torch.zeros(0, dtype=torch.int64))
         for own in (self._buffers, self._parameters):
             for name, tensor in own.items():
                 saved = state_dict.get(prefix + name)

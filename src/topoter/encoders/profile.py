@@ -109,7 +109,7 @@ class Profile(Encoder):
         parts = self._parts(as_dense(x), adjacency, Places.of(adjacency))
         return ((torch.cat(parts, dim=1) - self.centre) * self.scale)[:, self.kept]
 
-    def forward(self, x: Features, adjacency: Adjacency | Tensor) -> Tensor:
+    def forward(self, x: Features, adjacency: Adjacency | Tensor, nodes: Tensor | None = None) -> Tensor:
         if isinstance(adjacency, Tensor):
             adjacency, _ = Adjacency.from_edge_index(adjacency, x.shape[0])
         return (self.directions(x, adjacency) * self.weight) @ self.rotation

@@ -16,6 +16,8 @@ _OVERSAMPLING = 16
 _HIDDEN_SHARE = 0.2
 _HIDDEN_DRAWS = 2
 _LEAST_EDGES = 20
+_NODES_PER_VECTOR = 8  # fewer could be fitted by any vectors
+_LEAST_REFOUND = 0.2  # of what places hold; another graph's vectors tell less
 
 
 def regularized(adjacency: Adjacency) -> tuple[SparseOperator, Tensor]:
@@ -76,18 +78,56 @@ def weights_by_hidden_edges(adjacency: Adjacency, values: Tensor, generator: tor
 
 
 @torch.no_grad()
-def coordinates(adjacency: Adjacency, count: int, generator: torch.Generator) -> tuple[Tensor, float]:
-    """Every node's place in the graph [N, k], and how well hidden edges are known from it.
+def coordinates(adjacency: Adjacency, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, float]:
+    """Every node's place in the graph [N, 1 + k], the roots of the weights in it, and how well it foretells edges.
 
-    The coordinates are eigenvectors times the root of their weight (`weights_by_hidden_edges`); the first vector, which
-    is the degree, and those that only fit noise are left out.
+    A column is an eigenvector times the root of its weight (`weights_by_hidden_edges`); those that only fit noise are
+    left out. The first is the degree, more or less: it tells nodes apart, but not who is with whom.
     """
     if adjacency.num_edges < _LEAST_EDGES:
-        return torch.zeros(adjacency.num_nodes, 0), 0.0
+        return torch.zeros(adjacency.num_nodes, 0), torch.zeros(0), 0.0
     values, vectors = eigenvectors(regularized(adjacency)[0], count, generator)
     weights = weights_by_hidden_edges(adjacency, values, generator)
     kept = weights > 1e-3
-    kept[:1] = False
-    weights = weights[kept]
-    strength = float((weights**2).sum() / weights.sum()) if weights.numel() else 0.0
-    return (vectors[:, kept] * weights.sqrt()).float(), strength
+    kept[0] = True
+    others = weights[kept][1:]
+    strength = float((others**2).sum() / others.sum()) if others.numel() else 0.0
+    roots = weights[kept].sqrt()
+    return (vectors[:, kept] * roots).float(), roots.float(), strength
+
+
+@torch.no_grad()
+def refound(place: Tensor, rows: Tensor, adjacency: Adjacency, count: int) -> Tensor | None:
+    """The places of nodes in a graph that has changed since, as far as its own eigenvectors tell them, [N, k].
+
+    The old places of the nodes that both graphs have are regressed on the eigenvectors of the new one. So a new node
+    has a place among them, and an edge that is gone, or hidden for a test, no longer tells anything.
+
+    Args:
+        place: what `coordinates` gave for the nodes of the old graph.
+        rows: for every node of the new graph its row there, or -1.
+        count: of eigenvectors.
+
+    Returns None where the two graphs have little to do with each other.
+    """
+    shared = (rows >= 0).nonzero().view(-1)
+    count = min(count, shared.numel() // _NODES_PER_VECTOR)
+    if not count or adjacency.num_edges < _LEAST_EDGES:
+        return None
+    _, vectors = eigenvectors(regularized(adjacency)[0], count, torch.Generator().manual_seed(0))
+    old, seen = place[rows[shared]].double(), vectors.to(place.device)[shared].double()
+    turn = torch.linalg.lstsq(
+        torch.cat([seen, 1e-2 * _diagonal(seen)]), torch.cat([old, old.new_zeros(count, old.size(1))])
+    )
+    told = (seen @ turn.solution).square().sum() / old.square().sum().clamp(min=1e-30)
+    by_chance = count / shared.numel()
+    if told < by_chance + _LEAST_REFOUND * (1 - by_chance):
+        return None
+    return (vectors.to(place.device).double() @ turn.solution).float()
+
+
+def _diagonal(vectors: Tensor) -> Tensor:
+    """The root of the mean square of a column, on a diagonal: it keeps a regression on them from growing wild."""
+    return vectors.square().sum(0).mean().sqrt() * torch.eye(
+        vectors.size(1), dtype=vectors.dtype, device=vectors.device
+    )

@@ -90,12 +90,12 @@ class TopoTERModel(nn.Module):
         return transformation.pairs.size(1) if isinstance(transformation, TopologyTransformation) else 1
 
     @torch.no_grad()
-    def embed(self, x: Features, adjacency: Adjacency) -> Tensor:
-        """H of the original graph, in evaluation mode, [N, F]."""
+    def embed(self, x: Features, adjacency: Adjacency, nodes: Tensor | None = None) -> Tensor:
+        """H of the original graph, in evaluation mode, [N, F]; `nodes` are keys of its nodes, where they have ids."""
         was_training = self.training
         self.eval()
         try:
-            h: Tensor = self.encoder(x, adjacency)
+            h: Tensor = self.encoder(x, adjacency, nodes)
         finally:
             self.train(was_training)
         return h

@@ -157,7 +157,7 @@ def finish_on_parts(encoder: Hops, parts: SubgraphBatches) -> None:
     found = RowMoments()
     with torch.no_grad():
         for nodes, x, adjacency in parts.numbered():
-            place = encoder.place[torch.from_numpy(nodes)] if encoder.place.size(1) else None
+            place = encoder.place[torch.from_numpy(nodes)] if encoder.place.size(1) else encoder.elsewhere(len(nodes))
             joined = encoder.parts(encoder.prepared(x), adjacency, place)
             found.add(torch.cat(joined, dim=1))
         found = found.over(parts.group)
