@@ -121,7 +121,7 @@ def test_explore(files, tmp_path):
     before = (tmp_path / "e.html").read_bytes()
     (tmp_path / "other.csv").write_text("id,kind\nq,x\n")
     line = fails(1, "explore", files / "z.parquet", "--labels", tmp_path / "other.csv", "-o", tmp_path / "e.html", "-q")
-    assert "none of its ids is among the embeddings'" in line
+    assert "none of its ids is that of a node" in line
     assert (tmp_path / "e.html").read_bytes() == before, "what stood there before stays"
 
 
@@ -133,7 +133,7 @@ def test_explore(files, tmp_path):
         (2, ["cluster", "z.parquet", "-k", "2", "-o", "c.xls"], "unknown extension '.xls'"),
         (1, ["cluster", "edges.csv"], "edges.csv does not hold embeddings: it has no column 'id'"),
         (2, ["cluster", "z.parquet", "--seed", "-1"], "'--seed'"),
-        (2, ["explore", "z.parquet", "--map", "umap"], "--map must be one of auto, tsne, pca. Got 'umap'"),
+        (2, ["explore", "z.parquet", "--map", "umap"], "--map must be one of tsne, pca. Got 'umap'"),
         (2, ["explore", "z.parquet", "--id-column", "id"], "give --labels too"),
         (2, ["explore", "z.parquet", "-o", "no/e.html"], "does not exist"),
     ],

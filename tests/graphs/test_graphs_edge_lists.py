@@ -154,7 +154,9 @@ def test_errors_of_files_and_options(tmp_path):
     assert error_of(folder) == "folder is a folder, not a file."
     binary = tmp_path / "b.csv"
     binary.write_bytes(b"PK\x03\x04\x00\x00")
-    assert error_of(binary).startswith("b.csv is a binary file (a zip archive")
+    assert error_of(binary).startswith("b.csv is a binary file (a workbook?")
+    binary.write_bytes("a;b\nc;d\n".encode("utf-16"))
+    assert error_of(binary) == "b.csv is UTF-16 text: save it as UTF-8."
     binary.write_bytes(b"a,b\nm\xfcller,c\n")
     assert error_of(binary).startswith("b.csv, line 2: byte 0xfc is not UTF-8 text")
     binary.write_bytes(gzip.compress(b"1,2\n" * 1000)[:-20])

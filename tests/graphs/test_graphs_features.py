@@ -193,3 +193,30 @@ def test_drop_bad_drops_nodes_and_their_edges(tmp_path, edges, numbered):
         assert data.node_ids.tolist() == [0, 2]
         assert data.x.to_dense().tolist() == [[1], [3]]
         assert data.num_edges == 0
+
+
+def test_what_spreadsheets_add_to_a_table_is_skipped(tmp_path):
+    (tmp_path / "e.csv").write_text("source,target\na,b\nb,c\n,\n")
+    table = "sep=;\r\nid;size;kind\r\na;1,5;x\r\nb;2,5;y\r\nc;3,5;y\r\n;;\r\n;;\r\n"
+    (tmp_path / "n.csv").write_text(table, newline="")
+    data, _ = read_graph(tmp_path / "e.csv", features=tmp_path / "n.csv")
+    assert (data.num_nodes, data.feature_names) == (3, ["size", "kind=x", "kind=y"])
+    (tmp_path / "n.csv").write_text(table.replace("c;3", "b;3"), newline="")
+    assert error_of(tmp_path / "e.csv", features=tmp_path / "n.csv").startswith("n.csv, line 5: node id 'b' stands")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"), [("7", "7.0"), ("7.0", "7"), ("7", "007"), ("Ada", "ada"), ("ada", "ADA")]
+)
+def test_an_id_written_otherwise_is_pointed_out(tmp_path, written, read):
+    (tmp_path / "e.csv").write_text(f"source,target\n{written},x\n")
+    (tmp_path / "n.csv").write_text(f"id,size\n{read},1\nx,2\n")
+    message = error_of(tmp_path / "e.csv", features=tmp_path / "n.csv")
+    assert message.endswith(f"node {written!r} is not in n.csv. It has {read!r}: write ids in both alike.")
+
+
+def test_a_mistyped_id_column_is_corrected_although_the_header_is_in_doubt(tmp_path):
+    (tmp_path / "e.csv").write_text("source,target\na,b\n")
+    (tmp_path / "n.csv").write_text("person,town\na,Bern\nb,Bern\n")
+    message = error_of(tmp_path / "e.csv", features=tmp_path / "n.csv", id_column="persn")
+    assert message.startswith("n.csv: Unknown column 'persn'. Did you mean 'person'?")

@@ -22,9 +22,9 @@ def test_columns_follow_the_order_of_the_nodes(tmp_path):
         "score": [None, 1.5, None],
         "day": [datetime.date(2020, 1, 3), datetime.date(2020, 1, 2), None],
     }
-    assert [note.split(": ")[1] for note in table.notes[-2:]] == [
+    assert [note.partition(": ")[2] for note in table.notes[-2:]] == [
         "1 of 3 nodes have no row.",
-        "1 rows belong to no node of the embeddings.",
+        "ids that no node has, left out: 1, such as 'z'.",
     ]
 
 
@@ -62,7 +62,7 @@ def test_ids_in_the_last_column_are_hinted_at(tmp_path):
 
 def test_ids_that_never_meet_are_an_error(tmp_path):
     (tmp_path / "l.csv").write_text("id,kind\nx1,x\n")
-    with pytest.raises(DataError, match="none of its ids is among the embeddings' \\('x1' here, 'a' there\\)"):
+    with pytest.raises(DataError, match="none of its ids is that of a node \\('x1' here, 'a' there\\)"):
         read_node_table(tmp_path / "l.csv").for_nodes(["a"])
 
 

@@ -27,22 +27,14 @@ def test_groups_stay_groups_and_the_seed_decides() -> None:
     assert np.array_equal(first, project_2d(z, 0))
 
 
-def test_many_nodes_are_drawn_by_the_fast_t_sne(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projection, "MOST_FOR_EXACT", 100)
+def test_many_nodes_are_drawn_on_a_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projection, "MOST_FOR_TREES", 100)
+    monkeypatch.setattr(projection, "_GRID_STEPS", ((40, 12.0), (60, 1.0)))
     z, labels = blobs(150)
     points = project_2d(z, 3)
     assert nearest_agrees(points, labels) == 1.0
     assert np.array_equal(points, project_2d(z, 3))
     assert not np.allclose(points, project_2d(z, 3, "pca"))
-
-
-def test_without_the_extra_the_first_components_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projection, "MOST_FOR_EXACT", 100)
-    monkeypatch.setattr(projection, "can_draw_many", lambda: False)
-    z, labels = blobs(150)
-    points = project_2d(z)
-    assert nearest_agrees(points, labels) > 0.95
-    assert points[:, 0].std() >= points[:, 1].std()
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (1, 5), (3, 1), (5, 1), (20, 2), (4, 0)])

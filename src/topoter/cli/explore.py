@@ -33,9 +33,7 @@ def run(
     ] = None,
     graph: Annotated[Path | None, typer.Option(help="The graph's file, to show a node's neighbours in it.")] = None,
     out_path: Annotated[Path, typer.Option("--out", "-o", help="Where the page goes.")] = Path("explore.html"),
-    map_: Annotated[
-        str, typer.Option("--map", help="auto (t-SNE, beyond 5,000 nodes with the extra maps), tsne or pca.")
-    ] = "auto",
+    map_: Annotated[str, typer.Option("--map", help="tsne, or pca: the first two principal components.")] = "tsne",
     count: Annotated[int, typer.Option("--neighbors", "-k", help="Similar nodes listed for each.")] = 10,
     id_column: Annotated[str | None, typer.Option(help="The id column of the labels (else the first).")] = None,
     header: Header = None,
@@ -49,7 +47,7 @@ def run(
     from topoter.graphs import atomic_write, read_embeddings
     from topoter.graphs.node_tables import columns_for
     from topoter.tasks.neighbors import nearest
-    from topoter.tasks.projection import MAPS, map_for, project_2d
+    from topoter.tasks.projection import MAPS, project_2d
 
     if map_ not in MAPS:
         raise UsageError(f"--map must be one of {', '.join(MAPS)}. Got {map_!r} instead.")
@@ -76,10 +74,7 @@ def run(
             notes += said
         note(f"Similar nodes of {len(z):,} ...", quiet)
         similar = nearest(z, count)
-        drawn = map_for(len(z), map_)
-        if drawn == "pca" and map_ == "auto":
-            notes.append('For a map by t-SNE of so many nodes: pip install "topoter[maps]".')
-        note(f"Drawing the map ({drawn}) ...", quiet)
+        note(f"Drawing the map ({map_}) ...", quiet)
         write_explorer(
             temporary,
             title=f"Embeddings of {embeddings.name}",
@@ -88,11 +83,11 @@ def run(
             nearest=similar,
             columns=columns,
             graph=neighbors,
-            map_name=MAP_NAMES[drawn],
+            map_name=MAP_NAMES[map_],
             notes=notes,
         )
     if json:
-        print_json({"page": str(out_path), "nodes": len(z), "map": drawn, "columns": list(columns), "notes": notes})
+        print_json({"page": str(out_path), "nodes": len(z), "map": map_, "columns": list(columns), "notes": notes})
         return
     for text in notes:
         note(text, quiet)

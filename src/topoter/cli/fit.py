@@ -273,6 +273,8 @@ def _tell(model: TopoTER, path: Path, graphs: int | None, options: GraphOptions)
         print_json(content)
         return
     said = "0 epochs: nothing was trained."
+    if kept is None and model.effective_params()["epochs"]:
+        said = "Nothing was trained: neighbours have too little in common here. The untrained encoder is kept."
     if kept is not None:
         said = f"{len(model.history_)} epochs; kept epoch {kept.epoch}, the best: {describe(kept)}"
     options.say(said)

@@ -127,8 +127,10 @@ def evaluate_own(
     rows = rows_for(task, methods)
     if page is not None:
         check_writable(page)
-    if (labels is None and task == "node") or (labels is not None and task not in ("node", "graph")):
-        raise UsageError("--labels FILE goes with the tasks node, which needs it, and graph.")
+    if task == "node" and labels is None:
+        raise UsageError("The task node needs --labels FILE: a table of ids and classes.")
+    if task not in ("node", "graph") and labels is not None:
+        raise UsageError(f"The task {task} takes no --labels: they go with the tasks node and graph.")
     if embeddings and task != "node":
         raise UsageError("--embeddings goes with the task node.")
     many = is_graph_set(graph, options.data_root, sets)

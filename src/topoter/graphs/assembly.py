@@ -135,11 +135,22 @@ def _column_with(value: object, features: Features) -> str:
     return ""
 
 
+def _written_otherwise(value: object, ids: pa.Array | pa.ChunkedArray) -> str:
+    """The same id in capitals, with zeros before it or, as tables with gaps write whole numbers, with .0 after it."""
+
+    def plain(word: object) -> str:
+        return str(word).casefold().removesuffix(".0").lstrip("0")
+
+    found = next((one for one in ids.to_pylist() if plain(one) == plain(value)), None)
+    return "" if found is None else f" It has {found!r}: write ids in both alike."
+
+
 def _no_features(raw: RawGraph, features: Features, node: int) -> str:
     value = raw.node_ids[node].as_py()
     if features.ids is not None:
         index = " Give the table the graph's ids as its index." if features.name.startswith("x (") else ""
-        return f"node {value!r} is not in {features.name}.{index or _column_with(value, features)}"
+        hint = index or _written_otherwise(value, features.ids) or _column_with(value, features)
+        return f"node {value!r} is not in {features.name}.{hint}"
     one_based = raw.node_ids[0].as_py() == 1 and raw.node_ids[-1].as_py() == features.total
     hint = " The ids seem to start at 1: subtract 1." if one_based else ""
     return (

@@ -60,6 +60,9 @@ def open_table(
         table = open_text_table(path, delimiter, header, asked_columns, drop_bad, single)
     for name in asked_columns:
         if name is not None and name not in table.names:
+            if isinstance(table, TextTable) and not table.sure:  # nothing but the name asked for tells which it is
+                message = f"{unknown_name('column', name, table.first)} The first line was taken for the names."
+                raise UsageError(f"{path}: {message}")
             hint = "" if table.header else " The file has no header: columns are numbered from 1."
             raise UsageError(f"{path}: {unknown_name('column', name, table.names)}{hint}")
     return table

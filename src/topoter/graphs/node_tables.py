@@ -39,11 +39,13 @@ class NodeTable:
         found = int((row >= 0).sum())
         if not found:
             first = f"{theirs[0].as_py()!r} here, {ours[0].as_py()!r} there"
-            raise DataError(f"{self.path}: none of its ids is among the embeddings' ({first}).")
+            raise DataError(f"{self.path}: none of its ids is that of a node ({first}).")
         if found < len(row):
             self.notes.append(f"{self.path}: {len(row) - found:,} of {len(row):,} nodes have no row.")
         if found < len(self.ids):
-            self.notes.append(f"{self.path}: {len(self.ids) - found:,} rows belong to no node of the embeddings.")
+            strange = np.flatnonzero(positions(theirs, ours) < 0)
+            example = repr(self.ids[int(strange[0])].as_py())
+            self.notes.append(f"{self.path}: ids that no node has, left out: {len(strange):,}, such as {example}.")
         rows = pa.array(row, mask=row < 0)  # what is taken at null is null
         return {name: column.take(rows).to_pylist() for name, column in self.columns.items()}
 

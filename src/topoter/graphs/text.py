@@ -23,11 +23,15 @@ from topoter.graphs.tables import Table
 BINARY_KINDS = {
     b"PAR1": "a parquet file: name it .parquet",
     b"\x93NUM": "a NumPy array: name it .npy",
-    b"PK\x03\x04": "a zip archive: a .npz, .pt or .xlsx under another name?",
+    b"PK\x03\x04": "a workbook? Save its sheet as CSV; a .npz or .pt keeps that name",
+    b"\xd0\xcf\x11\xe0": "an old workbook? Save its sheet as CSV",
+    b"SQLi": "a database: write its tables to CSV or parquet",
 }
 _SAMPLE = 50  # lines that decide on delimiter and header
 _NAMED = 40  # columns that a note names
+_BLANKS = " \r"
 _BLANK_LINES = re.compile(rb"(?:[ \t\r]*\n)*")
+_SEPARATOR = re.compile(rb"sep=([,;|\t])\r?\n")  # a first line by which spreadsheets tell each other
 
 
 @dataclass(kw_only=True)
@@ -104,7 +108,10 @@ class TextTable(Table):
     def _data_lines(self) -> Iterator[tuple[int, str]]:
         with io.TextIOWrapper(open_binary(self.path), encoding="utf-8-sig") as lines:
             numbered = ((number, line.rstrip("\n")) for number, line in enumerate(lines, start=1))
-            rows = ((number, line) for number, line in numbered if line.strip() and not line.startswith("#"))
+            skipped = ("", self.delimiter * (len(self.first) - 1), f"sep={self.delimiter}")
+            rows = (
+                (number, line) for number, line in numbered if line.strip(_BLANKS) not in skipped and line[0] != "#"
+            )
             yield from islice(rows, int(self.header), None)
 
     def _ragged_error(self, error: Exception) -> DataError:
@@ -130,6 +137,9 @@ def open_text_table(
     `single`: whether it may have one column only.
     """
     text, comments = _without_comments(_load(path))
+    said = _SEPARATOR.match(text)
+    if said:
+        text, delimiter = text[said.end() :], delimiter or said.group(1).decode()
     stream = io.TextIOWrapper(io.BytesIO(text), encoding="utf-8")
     lines = [line.rstrip("\n") for line in islice(stream, _SAMPLE) if line.strip()]
     if not lines:
@@ -144,7 +154,7 @@ def open_text_table(
         header = False  # a bad row, of which reading will tell the line
     if header is None:
         header, sure = is_header(rows, {name for name in asked_columns if name})
-    text = _single_blanks(text) if char == " " else text
+    text = _single_blanks(text) if char == " " else _without_empty_rows(text, char.encode() * (width - 1))
     table = TextTable(
         path=path,
         drop_bad=drop_bad,
@@ -173,6 +183,8 @@ def _load(path: Path) -> bytes:
         raise DataError(f"{path} is a damaged gzip file: {error}.") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
+    if text[:2] in (b"\xff\xfe", b"\xfe\xff"):  # what spreadsheets call Unicode text
+        raise DataError(f"{path} is UTF-16 text: save it as UTF-8.")
     text = text.removeprefix(b"\xef\xbb\xbf")
     if b"\n" not in text:  # line ends of the old Macintosh, which some spreadsheets still write
         text = text.replace(b"\r", b"\n")
@@ -199,6 +211,11 @@ def _without_comments(text: bytes) -> tuple[bytes, int]:
     # The literal prefix "\n#" lets the regex engine jump from comment to comment.
     text, count = re.subn(rb"\n#[^\n]*", b"", b"\n" + text)
     return text.removeprefix(b"\n"), count
+
+
+def _without_empty_rows(text: bytes, empty: bytes) -> bytes:
+    """Rows of delimiters alone, as spreadsheets leave them below a table, go as empty lines do."""
+    return re.sub(rb"\n" + re.escape(empty) + rb"(?=\r?(\n|$))", b"", text) if b"\n" + empty in text else text
 
 
 def _single_blanks(text: bytes) -> bytes:

@@ -77,7 +77,7 @@ def read_embeddings(path: str | os.PathLike[str]) -> tuple[NodeIds, np.ndarray]:
     except READING_ERRORS as error:
         reason = first_line(error)
         reason = "it is no array of numbers" if "pickle" in reason else reason  # no advice to load it unsafely
-        raise DataError(f"{path} does not hold embeddings: {reason}") from error
+        raise DataError(f"{path} does not hold embeddings: {reason}. `topoter embed` writes such files.") from error
     if z.ndim != 2 or not np.isrealobj(z) or not np.issubdtype(z.dtype, np.number):
         raise DataError(
             f"{path} does not hold embeddings: numbers [N, F] were expected, {z.dtype} {list(z.shape)} found."

@@ -70,11 +70,14 @@ def as_labels(values: Sequence[Any], name: str, notes: Sequence[str] = (), *, of
     words = ["" if value is None or value != value else str(value).strip() for value in values]
     counts = Counter(word for word in words if word)
     if len(counts) > MOST_CLASSES:
-        raise DataError(f"{name}: {len(counts):,} different labels. Classes are expected, at most {MOST_CLASSES}.")
+        raise DataError(
+            f"{name}: {len(counts):,} different labels, at most {MOST_CLASSES} are possible. Cut numbers into classes."
+        )
     few = sorted(word for word, count in counts.items() if count < fewest)
     names = sorted((word for word in counts if word not in few), key=_in_order)
     if len(names) < 2:
-        raise DataError(f"{name}: two classes with {fewest} labelled {of} each are needed. Found {dict(counts)}.")
+        found = ", ".join(f"{word} {count:,}" for word, count in counts.most_common(10)) or "no label"
+        raise DataError(f"{name}: two classes with {fewest} labelled {of} each are needed. Found: {found}.")
     said = [f"{name}: left out, because fewer than {fewest} {of} have it: {', '.join(few)}."] if few else []
     number = {word: place for place, word in enumerate(names)}
     y = np.array([number.get(word, UNLABELLED) for word in words], dtype=np.int64)

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import numpy as np
 import numpy.typing as npt
 
 from topoter.errors import DataError, unknown_name
 
-MOST_FOR_EXACT = 5000  # nodes that scikit-learn's t-SNE is used for; beyond, openTSNE's grows with their number only
+MOST_FOR_TREES = 3000  # nodes up to which scikit-learn's t-SNE, on trees, is as fast as openTSNE's, on a grid
 _PCA_WIDTH = 50  # what t-SNE starts from: the directions beyond are mostly noise, and cost time
 _ITERATIONS = 500  # the picture no longer changes to the eye after these; Cora takes about 8 s of one core
 _PERPLEXITY = 30.0
-_FAST_STEPS = ((100, 12.0), (250, 1.0))  # openTSNE's: how many, and how much similar nodes are drawn together
+_GRID_STEPS = ((100, 12.0), (250, 1.0))  # openTSNE's: how many, and how much similar nodes are drawn together
 
 
-MAPS = ("auto", "tsne", "pca")
+MAPS = ("tsne", "pca")
 
 
-def project_2d(z: npt.ArrayLike, seed: int = 0, method: str = "auto") -> npt.NDArray[np.float64]:
-    """Lay embeddings [N, F] out on a plane [N, 2] by t-SNE, beyond 5000 nodes by openTSNE (extra `maps`).
-
-    `method` "pca" asks for the first two principal components, "tsne" for nothing else than t-SNE; "auto" takes the
-    components where there are many nodes and openTSNE is not installed.
+def project_2d(z: npt.ArrayLike, seed: int = 0, method: str = "tsne") -> npt.NDArray[np.float64]:
+    """Lay embeddings [N, F] out on a plane [N, 2] by t-SNE, or (`method` "pca") by their principal components.
 
     Near nodes stay near; with t-SNE, distances between far groups mean nothing. The same `seed` gives the
     same map.
@@ -38,22 +33,10 @@ def project_2d(z: npt.ArrayLike, seed: int = 0, method: str = "auto") -> npt.NDA
     num_nodes = len(array)
     if num_nodes == 0 or array.shape[1] == 0 or not np.ptp(array, axis=0).any():
         return np.zeros((num_nodes, 2))  # nothing to tell nodes apart
-    if num_nodes < 4 or map_for(num_nodes, method) == "pca":
+    if num_nodes < 4 or method == "pca":
         return _pca(array, 2, seed)
     reduced = _pca(array, _PCA_WIDTH, seed)
-    return _fast_tsne(reduced, seed) if num_nodes > MOST_FOR_EXACT and can_draw_many() else _tsne(reduced, seed)
-
-
-def map_for(num_nodes: int, method: str = "auto") -> str:
-    """Which map `project_2d` draws: the one asked for, or the one for this many nodes."""
-    if method != "auto":
-        return method
-    return "tsne" if num_nodes <= MOST_FOR_EXACT or can_draw_many() else "pca"
-
-
-def can_draw_many() -> bool:
-    """Whether openTSNE is installed."""
-    return find_spec("openTSNE") is not None
+    return _grid_tsne(reduced, seed) if num_nodes > MOST_FOR_TREES else _tree_tsne(reduced, seed)
 
 
 def _pca(array: npt.NDArray[np.float64], width: int, seed: int) -> npt.NDArray[np.float64]:
@@ -65,7 +48,7 @@ def _pca(array: npt.NDArray[np.float64], width: int, seed: int) -> npt.NDArray[n
     return np.pad(reduced, ((0, 0), (0, max(0, 2 - components))))
 
 
-def _fast_tsne(array: npt.NDArray[np.float64], seed: int) -> npt.NDArray[np.float64]:
+def _grid_tsne(array: npt.NDArray[np.float64], seed: int) -> npt.NDArray[np.float64]:
     """By interpolation on a grid: 100,000 nodes take about a minute of one core."""
     from openTSNE import TSNEEmbedding, affinity, initialization
 
@@ -74,13 +57,13 @@ def _fast_tsne(array: npt.NDArray[np.float64], seed: int) -> npt.NDArray[np.floa
     near = affinity.PerplexityBasedNN(array.astype(np.float32), _PERPLEXITY, method="approx", **one)
     start = initialization.pca(array, random_state=seed)
     points = TSNEEmbedding(start, near, negative_gradient_method="fft", **one)
-    for steps, exaggeration in _FAST_STEPS:
+    for steps, exaggeration in _GRID_STEPS:
         momentum = 0.5 if exaggeration > 1 else 0.8
         points.optimize(steps, exaggeration=exaggeration, momentum=momentum, inplace=True)
     return np.asarray(points, dtype=np.float64)
 
 
-def _tsne(array: npt.NDArray[np.float64], seed: int) -> npt.NDArray[np.float64]:
+def _tree_tsne(array: npt.NDArray[np.float64], seed: int) -> npt.NDArray[np.float64]:
     from inspect import signature
 
     from sklearn.manifold import TSNE

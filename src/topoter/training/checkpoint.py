@@ -50,7 +50,8 @@ def load_checkpoint(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dic
         version, found_kind, content = header["format"], header["kind"], header["content"]
     except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
         raise DataError(
-            f"{path} is not a topoter file, or it is damaged ({type(error).__name__}: {error}). Fit the model again."
+            f"{path} is not a topoter file, or it is damaged ({type(error).__name__}: {error}). "
+            "Give a model that `topoter fit` wrote."
         ) from error
     if found_kind != kind:
         raise DataError(f"{path} holds a {found_kind!r}, not a {kind!r}.")
