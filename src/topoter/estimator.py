@@ -77,6 +77,8 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
             "gin", any PyG module `module(x, edge_index) -> [N, F]`, or the import path of its class,
             "package.module:Class".
         encoder_parameters: keyword arguments for the encoder alone, e.g. those of the class behind an import path.
+        structure: of "hops": how nodes are placed in the graph, "spectral" (the default), "walks" (quicker on a large
+            graph), "degrees", or "none" for features alone.
         objective: what is learned: "mutual-information" (I(H; H~), the default of "hops"), "graph-recovery"
             (I(g; g~) of graphs, the default of "profile"), "paper" (types of change
             from dH, the default of other encoders), "full" (all terms of I(H, dA; H~)), a name in
@@ -122,6 +124,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         *,
         level: str = "node",
         encoder_parameters: Mapping[str, Any] | None = None,
+        structure: str | None = None,
         objective: Any = None,
         order: int = 2,
         out_channels: int | None = None,
@@ -151,6 +154,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         self.encoder = encoder
         self.level = level
         self.encoder_parameters = encoder_parameters
+        self.structure = structure
         self.objective = objective
         self.order = order
         self.out_channels = out_channels
@@ -338,6 +342,8 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         profile, recovery = encoder == "profile", "graph-recovery" in named_terms(parameters["objective"])
         if profile != recovery or (profile and self.level != "graph"):
             raise UsageError("The encoder 'profile' and the objective 'graph-recovery' go together, at level 'graph'.")
+        if self.structure is not None and encoder != "hops":
+            raise UsageError(f"structure goes with the encoder 'hops', not with {encoder!r}.")
         if self.parts not in SUBGRAPHS:
             raise unknown_name("kind of parts", self.parts, SUBGRAPHS)
         if self.batch_nodes is not None:

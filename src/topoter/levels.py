@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # What is taken where the user says nothing. One default for every graph: no dataset has settings of its own here.
 NODES: dict[str, Any] = {
     "encoder": "hops",
+    "structure": "spectral",
     "objective": "mutual-information",
     "out_channels": 1024,
     "num_layers": 1,

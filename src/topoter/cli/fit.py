@@ -55,6 +55,9 @@ def run(
     encoder_parameter: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Of the encoder alone; repeat it for more.")
     ] = None,
+    structure: Annotated[
+        str | None, typer.Option(help="Where nodes are in the graph: spectral, walks, degrees, or none.")
+    ] = None,
     order: Annotated[int | None, typer.Option(help="Hops an SGC layer aggregates (k).")] = None,
     channels: Annotated[int | None, typer.Option(help="Width of the embedding (F); of each layer of gin.")] = None,
     perturbation_rate: Annotated[float | None, typer.Option(help="Share of pairs flipped (r).")] = None,
@@ -114,6 +117,7 @@ def run(
             objective=objective,
             encoder=encoder,
             encoder_parameters=_key_values(encoder_parameter or []) or None,
+            structure=structure,
             order=order,
             out_channels=channels,
             perturbation_rate=perturbation_rate,

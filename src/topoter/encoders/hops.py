@@ -22,14 +22,17 @@ from torch import Tensor, nn
 from topoter.encoders.base import Encoder
 from topoter.errors import DataError, unknown_name
 from topoter.structure.adjacency import Adjacency
+from topoter.structure.degrees import degree_places
 from topoter.structure.features import Features
 from topoter.structure.hops import Preparation, leading_directions, propagate
 from topoter.structure.likely_graph import likely_graph
-from topoter.structure.spectral import coordinates, refound
+from topoter.structure.spectral import refound, spectral_places
+from topoter.structure.walks import walk_places
 
 _logger = logging.getLogger(__name__)
 
-STRUCTURES = ("none", "spectral")
+# How nodes are placed in the graph.
+STRUCTURES = {"spectral": spectral_places, "walks": walk_places, "degrees": degree_places, "none": None}
 # Neighbours whose features agree as much as this are trusted to be of one kind.
 FULL_AGREEMENT = 0.3
 HOP0, HOP1 = (1.0, 0.2), (0.5, 0.0)  # lengths beside H of length one: where neighbours do not agree, and where they do
@@ -48,8 +51,10 @@ class Hops(Encoder):
         order: k, how many hops away the trained part looks.
         rank: R, the directions of S^k X that are kept for it.
         rank_beside: of hops 0 and 1.
-        structure: "spectral" places nodes by eigenvectors of the adjacency, "none" leaves the graph to the features.
-        eigenvectors: how many are tried; those that do not foretell hidden edges are left out.
+        structure: how nodes are placed in the graph: "spectral" by eigenvectors of the adjacency, "walks" by random
+            walks (quicker on a large graph), "degrees" by how many edges they and their neighbours have; "none"
+            leaves the graph to the features.
+        eigenvectors: how many are tried, those that do not foretell hidden edges are left out; columns of "walks".
         completion: how far a node is drawn towards its likely neighbours; 0 leaves them out.
     """
 
@@ -83,7 +88,7 @@ class Hops(Encoder):
         self._most = self.out_channels = out_channels
         self.order, self.structure = order, structure
         self.ranks = {0: rank_beside, 1: rank_beside, order: rank}
-        self._eigenvectors = eigenvectors
+        self._num_places = eigenvectors
         self._completion = completion
         self.at_home = False  # whether rows of `place` are those of a graph that is embedded in blocks
         self.weight = nn.Parameter(torch.zeros(0, 0))  # W [R, R]
@@ -126,13 +131,15 @@ class Hops(Encoder):
         if width:
             nn.init.orthogonal_(weight, gain=math.sqrt(width), generator=generator)
         self.weight = nn.Parameter(weight.to(self.far.device))
-        if self.structure == "spectral" and adjacency is not None:
-            place, roots, strength = coordinates(adjacency, self._eigenvectors, generator)
-            around = place[:, :0]
+        find = STRUCTURES[self.structure]
+        if find is not None and adjacency is not None:
+            places = find(adjacency, self._num_places, generator)
+            of_nodes, to_spread = places.of_nodes.to(adjacency.device), places.to_spread.to(adjacency.device)
+            around = of_nodes[:, :0]
             if width < FEW_DIRECTIONS[1]:  # features do not say what surrounds a node: its neighbours' places do
-                around = propagate(adjacency, (place * roots).to(adjacency.device), self.order)
-            self.place = torch.cat([place[:, 1:].to(adjacency.device), around.to(adjacency.device)], dim=1)
-            self.num_coordinates, self.strength = torch.tensor(max(place.size(1) - 1, 0)), torch.tensor(strength)
+                around = propagate(adjacency, to_spread, self.order)
+            self.place = torch.cat([of_nodes, around], dim=1)
+            self.num_coordinates, self.strength = torch.tensor(of_nodes.size(1)), torch.tensor(places.strength)
             self.graph_key = _key(adjacency)
 
     def prepared(self, x: Features) -> Features:
@@ -193,7 +200,7 @@ class Hops(Encoder):
             count: the number of nodes.
             widths: of the parts.
         """
-        if not mean.numel():
+        if not float(moments.diagonal().sum()) > 0:
             raise DataError(
                 "There is nothing to embed: the features are constant and the graph shows no structure. "
                 "Give the nodes features."
@@ -249,7 +256,7 @@ class Hops(Encoder):
             return self.mean.new_zeros(adjacency.num_nodes, 0)
         if self.fitted_on(adjacency, nodes):
             return self.place
-        found = refound(self.place, self._rows_of(nodes, adjacency.num_nodes), adjacency, self._eigenvectors)
+        found = refound(self.place, self._rows_of(nodes, adjacency.num_nodes), adjacency, self._num_places)
         if found is not None:
             return found
         _logger.info(

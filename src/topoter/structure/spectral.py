@@ -10,12 +10,10 @@ from torch import Tensor
 from topoter.kernels.sparse import SparseOperator
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.hops import with_fixed_signs
+from topoter.structure.places import HIDDEN_DRAWS, HIDDEN_SHARE, LEAST_EDGES, Places
 
 _ITERATIONS = 10
 _OVERSAMPLING = 16
-_HIDDEN_SHARE = 0.2
-_HIDDEN_DRAWS = 2
-_LEAST_EDGES = 20
 _NODES_PER_VECTOR = 8  # fewer could be fitted by any vectors
 _LEAST_REFOUND = 0.2  # of what places hold; another graph's vectors tell less
 
@@ -56,13 +54,13 @@ def weights_by_hidden_edges(adjacency: Adjacency, values: Tensor, generator: tor
     alone. It falls with the rank, apart for positive and negative eigenvalues; two draws are averaged.
     """
     seen: dict[int, tuple[list[np.ndarray], list[np.ndarray]]] = {1: ([], []), -1: ([], [])}
-    for _ in range(_HIDDEN_DRAWS):
-        hidden = torch.rand(adjacency.num_edges, generator=generator) < _HIDDEN_SHARE
+    for _ in range(HIDDEN_DRAWS):
+        hidden = torch.rand(adjacency.num_edges, generator=generator) < HIDDEN_SHARE
         operator, scale = regularized(adjacency.keep(~hidden.to(adjacency.device)))
         found, vectors = eigenvectors(operator, values.numel(), generator)
         scaled = vectors * scale.cpu().unsqueeze(1)
         i, j = adjacency.edges.cpu()[:, hidden]
-        measured = 2 * (scaled[i] * scaled[j]).sum(0) * (1 - _HIDDEN_SHARE) / _HIDDEN_SHARE
+        measured = 2 * (scaled[i] * scaled[j]).sum(0) * (1 - HIDDEN_SHARE) / HIDDEN_SHARE
         for sign, (ranks, points) in seen.items():
             of_sign = (found * sign > 0).numpy()
             ranks.append(np.arange(of_sign.sum()))
@@ -78,22 +76,22 @@ def weights_by_hidden_edges(adjacency: Adjacency, values: Tensor, generator: tor
 
 
 @torch.no_grad()
-def coordinates(adjacency: Adjacency, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, float]:
-    """Every node's place in the graph [N, 1 + k], the roots of the weights in it, and how well it foretells edges.
+def spectral_places(adjacency: Adjacency, count: int, generator: torch.Generator) -> Places:
+    """Eigenvectors times the root of their weight (`weights_by_hidden_edges`); those that only fit noise are left out.
 
-    A column is an eigenvector times the root of its weight (`weights_by_hidden_edges`); those that only fit noise are
-    left out. The first is the degree, more or less: it tells nodes apart, but not who is with whom.
+    The first is the degree, more or less: it tells nodes apart, but not who is with whom, and is only spread.
     """
-    if adjacency.num_edges < _LEAST_EDGES:
-        return torch.zeros(adjacency.num_nodes, 0), torch.zeros(0), 0.0
+    if adjacency.num_edges < LEAST_EDGES:
+        return Places.none(adjacency.num_nodes)
     values, vectors = eigenvectors(regularized(adjacency)[0], count, generator)
     weights = weights_by_hidden_edges(adjacency, values, generator)
     kept = weights > 1e-3
     kept[0] = True
-    others = weights[kept][1:]
+    vectors, weights = vectors[:, kept], weights[kept]
+    others = weights[1:]
     strength = float((others**2).sum() / others.sum()) if others.numel() else 0.0
-    roots = weights[kept].sqrt()
-    return (vectors[:, kept] * roots).float(), roots.float(), strength
+    of_nodes = (vectors * weights.sqrt()).float()
+    return Places(of_nodes[:, 1:], of_nodes * weights.sqrt().float(), strength)
 
 
 @torch.no_grad()
@@ -104,7 +102,7 @@ def refound(place: Tensor, rows: Tensor, adjacency: Adjacency, count: int) -> Te
     has a place among them, and an edge that is gone, or hidden for a test, no longer tells anything.
 
     Args:
-        place: what `coordinates` gave for the nodes of the old graph.
+        place: of the nodes of the old graph.
         rows: for every node of the new graph its row there, or -1.
         count: of eigenvectors.
 
@@ -112,7 +110,7 @@ def refound(place: Tensor, rows: Tensor, adjacency: Adjacency, count: int) -> Te
     """
     shared = (rows >= 0).nonzero().view(-1)
     count = min(count, shared.numel() // _NODES_PER_VECTOR)
-    if not count or adjacency.num_edges < _LEAST_EDGES:
+    if not count or adjacency.num_edges < LEAST_EDGES:
         return None
     _, vectors = eigenvectors(regularized(adjacency)[0], count, torch.Generator().manual_seed(0))
     old, seen = place[rows[shared]].double(), vectors.to(place.device)[shared].double()
