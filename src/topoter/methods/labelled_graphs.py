@@ -6,7 +6,7 @@ predicted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -24,8 +24,8 @@ from topoter.methods.randomness import seeded
 from topoter.pretext.objectives import Loss
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
-from topoter.structure.graph_sets import GraphSet, pool
-from topoter.training import Keep, TrainingSettings, TrainingState, Validate, train
+from topoter.structure.graph_sets import Batch, GraphSet, pool
+from topoter.training import EpochRecord, Keep, TrainingSettings, TrainingState, train
 from topoter.training.callbacks import Callback
 from topoter.training.state import RandomStream
 
@@ -119,11 +119,10 @@ class LabelledGraphs(Trained):
             module, state, accuracy = self.by_inner_folds(known, parts, seed, callbacks)
         else:
             module, state = self.learn(known, torch.cat(parts[1:]), parts[0], self.settings, seed, callbacks)
-            accuracy = self.accuracy(module, known, parts[0])
+            accuracy = _HeldOut(module, known, parts[0], self.batch_size).look()[ACCURACY]
 
         def predict(others: list[Data]) -> np.ndarray:
-            graph_set = features(others)
-            found: np.ndarray = classes[self.logits(module, graph_set, torch.arange(len(graph_set))).argmax(1)]
+            found: np.ndarray = classes[_logits(module, features(others).in_order(self.batch_size)).argmax(1)]
             return found
 
         best = state.best_epoch or len(state.history)
@@ -162,10 +161,7 @@ class LabelledGraphs(Trained):
         state = TrainingState.start(module, settings, streams)
         own: list[Callback] = [LearningRate(lambda done: 0.5 ** (done // self.halve_every))]
         if held_out is not None:
-            own += [
-                Validate(VALIDATION, lambda: self.loss(module, known, held_out)),
-                Validate(ACCURACY, lambda: self.accuracy(module, known, held_out)),
-            ]
+            own.append(_HeldOut(module, known, held_out, self.batch_size))
         train(state, _Labelled(known, which, self.batch_size, generator), [*own, *callbacks])
         return module, state
 
@@ -182,18 +178,9 @@ class LabelledGraphs(Trained):
         widths = [in_channels, *[self.hidden_channels] * self.num_layers]
         return GraphClassifier(layers, widths, num_classes, pooling=self.pooling, dropout=self.dropout, seed=seed)
 
-    @torch.no_grad()
-    def logits(self, module: GraphClassifier, graphs: GraphSet, which: Tensor) -> Tensor:
-        """[graphs, classes], in evaluation mode."""
-        module.eval()
-        return torch.cat([module.logits(*graphs.batch(part)) for part in which.split(self.batch_size)])
-
-    def loss(self, module: GraphClassifier, known: _Known, which: Tensor) -> float:
-        return float(functional.cross_entropy(self.logits(module, known.graphs, which), known.y[which]))
-
-    def accuracy(self, module: GraphClassifier, known: _Known, which: Tensor) -> float:
-        right = self.logits(module, known.graphs, which).argmax(1) == known.y[which]
-        return 100 * float(right.float().mean())
+    @property
+    def settings(self) -> TrainingSettings:
+        return replace(super().settings, fused=True)
 
 
 def parts_of(labelled: Tensor, y: Tensor, count: int, seed: int) -> list[Tensor]:
@@ -212,6 +199,29 @@ class _Known:
     y: Tensor
     in_channels: int
     num_classes: int
+
+
+@torch.no_grad()
+def _logits(module: GraphClassifier, batches: Iterable[Batch]) -> Tensor:
+    """[graphs, classes], in evaluation mode."""
+    module.eval()
+    return torch.cat([module.logits(*batch) for batch in batches])
+
+
+class _HeldOut(Callback):
+    """Measures loss and accuracy on graphs that are kept out of the training; their batches are made once."""
+
+    def __init__(self, module: GraphClassifier, known: _Known, which: Tensor, batch_size: int) -> None:
+        self.module, self.y = module, known.y[which]
+        self.batches = [known.graphs.batch(part) for part in which.split(batch_size)]
+
+    def look(self) -> dict[str, float]:
+        logits = _logits(self.module, self.batches)
+        right = (logits.argmax(1) == self.y).float().mean()
+        return {VALIDATION: float(functional.cross_entropy(logits, self.y)), ACCURACY: 100 * float(right)}
+
+    def measure(self, state: TrainingState, record: EpochRecord) -> dict[str, float]:
+        return self.look()
 
 
 class _Labelled:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -124,6 +124,10 @@ class PretrainedOnSet(Trained):
     pooling: str = "sum"
 
     batches: ClassVar[type[ShuffledBatches]] = ShuffledBatches
+
+    @property
+    def settings(self) -> TrainingSettings:
+        return replace(super().settings, fused=True)  # there are many small steps
 
     def module(self, in_channels: int, seed: int) -> PretextModule:
         raise NotImplementedError
