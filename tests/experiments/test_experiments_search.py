@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 
 import numpy as np
 import pytest
 import torch
 
+from topoter import TopoTER
 from topoter.datasets import block_model, random_split
+from topoter.encoders import Hops
 from topoter.errors import DataError, UsageError
 from topoter.experiments import search
 from topoter.experiments.search import (
-    EXPERIMENTS,
     SPACES,
     LinkScores,
     NodeScores,
@@ -107,7 +109,6 @@ def test_other_test_pairs_change_no_score_and_no_choice(graph, tmp_path, monkeyp
 def test_the_best_trial_wins_and_a_search_goes_on_where_it_was(graph, tmp_path, monkeypatch):
     best, trials = found(graph, tmp_path, trials=5)
     assert best.score == max(trial.score for trial in trials)
-    assert all(trial.parameters["patience"] == trial.parameters["epochs"] for trial in trials)
     assert {trial.parameters["out_channels"] for trial in trials} <= {8, 16}
     kept = [trial for _, trial in read_lines(tmp_path / "search.jsonl", Trial)]
     settings = [json.dumps(trial.parameters, sort_keys=True) for trial in kept]
@@ -170,6 +171,7 @@ def test_a_search_that_was_killed_goes_on_as_if_it_had_never_been(graph, tmp_pat
 def test_peers_are_searched_in_the_same_way(graph, tmp_path):
     best, trials = found(graph, tmp_path, method="dgi", trials=3)
     assert best.method == "dgi"
+    assert all(trial.parameters["patience"] == trial.parameters["epochs"] for trial in trials)
     assert len(trials) == 3
     with pytest.raises(UsageError, match=r"no space to search for the method 'raw' on nodes\. Known: topoter, dgi"):
         found(graph, tmp_path, method="raw")
@@ -182,8 +184,22 @@ def test_every_space_belongs_to_a_method_and_holds_its_parameters():
         for name, values in space.items():
             assert len(values) > 1
             together = [value for value in values if isinstance(value, dict)]
-            assert together or name in start, (task, method, name)
-    for task in EXPERIMENTS:  # peers have what they share with TopoTER, and the same values of it
-        ours = SPACES[task, "topoter"]
-        for peer in ("gae", "vgae"):
-            assert all(ours[name] == values for name, values in SPACES[task, peer].items())
+            assert together or name in (start or TopoTER().effective_params()), (task, method, name)
+    ours = SPACES["link", "topoter"]  # peers have what they share with TopoTER, and the same values of it
+    for peer in ("gae", "vgae"):
+        assert all(ours[name] == values for name, values in SPACES["link", peer].items())
+
+
+def test_the_default_is_tried_first_so_that_no_search_ends_below_it():
+    default = TopoTER().effective_params()
+    first = {name: values[0] for name, values in SPACES["node", "topoter"].items()}
+    hops = inspect.signature(Hops).parameters
+    beside = first.pop("beside")["encoder_parameters"]
+    assert {name: hops[name].default for name in beside} == beside
+    assert {name: default[name] for name in first} == {**first, "perturbation_rate": (0.0, 0.5)}
+
+
+def test_the_first_trial_is_the_default(graph, tmp_path):
+    _, trials = found(graph, tmp_path, trials=1)
+    first = {name: values[0] for name, values in SPACES["node", "topoter"].items()}
+    assert trials[0].parameters == first

@@ -5,8 +5,8 @@ setting on nodes is the validation accuracy of the usual probe, averaged over en
 nodes: the published one, and random ones of the same size, because a single set of 140 training nodes favours some
 settings by luck. On links it is the mean of validation AUC and AP over splits, one per seed.
 
-Peers are searched as ours is, in the space of what they share: a recipe that was searched for should be compared with
-others that were, with as many trials.
+Peers are searched as ours is, on links in the space of what they share: a recipe that was searched for should be
+compared with others that were, with as many trials.
 """
 
 from __future__ import annotations
@@ -62,11 +62,17 @@ _PRETRAINING = (
 )
 # By task and method. What is not in a space is as in the method's recipe for datasets that the paper does not use.
 SPACES: dict[tuple[str, str], Space] = {
+    # Around the one default, whose values stand first: it is tried first, and no search ends below it.
     ("node", "topoter"): {
-        **_ENCODER,
-        "perturbation_rate": (0.3, 0.5, 0.7, 0.9),
-        "negative_slope": (0.1, 1.0),
-        "init_gain": (1.0, 3.0, 6.0, 12.0),
+        "order": (2, 1, 3),
+        "perturbation_rate": ([0.0, 0.5], [0.0, 0.2], [0.0, 0.8]),
+        "beside": tuple(
+            {"encoder_parameters": {"completion": drawn, "rank_beside": hops, "rank": rank}}
+            for drawn in (0.5, 0.0, 1.0)
+            for hops in (256, 0)
+            for rank in (512, 256)
+        ),
+        "learning_rate": (2e-2, 5e-3),
     },
     ("node", "dgi"): _ENCODER,
     ("node", "gae"): _ENCODER,
@@ -155,7 +161,7 @@ SCORES: dict[str, Callable[[Data, int], NodeScores | LinkScores]] = {"node": Nod
 def start_of(task: str, method: str) -> dict[str, Any]:
     """The parameters that a search starts from, and keeps where its space is silent."""
     recipe = load_recipe(EXPERIMENTS[task], method, DEFAULT)
-    if recipe.name == DEFAULT:  # TopoTER's default has nothing to search: the space is that of an encoder of layers
+    if task == "link" and recipe.name == DEFAULT:  # the space of links is that of an encoder of layers
         recipe = load_recipe(EXPERIMENTS[task], method, DEFAULT, "best")
     return recipe.parameters
 
@@ -198,6 +204,8 @@ class Search:
                 self.study.tell(left.number, state=TrialState.FAIL, skip_if_finished=True)
         self._keep()
         given = {name: _label(self.start[name]) for name in self.space if name in self.start}
+        if not self.start:
+            given = {name: choices[0] for name, choices in self.space.items()}
         known = self.study.get_trials(deepcopy=False, states=(*done, *going, TrialState.WAITING))
         missing = given not in [trial.system_attrs.get("fixed_params", trial.params) for trial in known]
         if missing and all(value in self.space[name] for name, value in given.items()):
