@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,8 +69,14 @@ def run(
     out.print(f"# {method} on {dataset}: {what} {best.score:.2f} %, the best of {count} trials", soft_wrap=True)
     out.print("[recipes.best]", markup=False)
     for key, value in best.parameters.items():
-        text = str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else value
-        out.print(f"{key} = {text}", markup=False)
+        out.print(f"{key} = {_as_toml(value)}", markup=False, soft_wrap=True)
+
+
+def _as_toml(value: object) -> str:
+    """A value as a recipe file has it; numbers, texts and lists are written as in JSON."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_as_toml(part)}" for key, part in value.items()) + " }"
+    return json.dumps(value)
 
 
 def _load(
