@@ -2,6 +2,7 @@
 
     python -m benchmarks.scale --edges 1000000 10000000 100000000 --folder /large/disk
     python -m benchmarks.scale --cases embed --edges 100000000 --folder /large/disk
+    python -m benchmarks.scale --cases quality --seeds 5
 
 Each case runs in a process of its own (benchmarks/watch.py tells what it took). The graph is a block model with text
 ids, made in pieces, written as parquet; in a folder that is given graphs and models stay, for further cases.
@@ -11,17 +12,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.scale_page import tables
+from benchmarks.scale_page import Rows, tables
 from topoter.experiments.store import write_text
 
 ROOT = Path(__file__).parent.parent
@@ -31,7 +32,7 @@ MEAN_DEGREE, BLOCK, WITHIN = 20, 2000, 0.8
 FEATURES = CHANNELS = 64
 PIECE = 1_000_000  # rows of a file
 BATCH_NODES = 100_000
-EPOCHS = 2
+EPOCHS = 2  # of sgc, which sees each part in each epoch; the default sees each part before the first one
 MEMORY, EMBED_MEMORY = "2GB", "3GB"
 MOST_AT_ONCE = 20_000_000  # edges of a graph that is embedded as a whole, too
 QUALITY = ("pubmed", "computers", "physics")
@@ -40,28 +41,36 @@ QUALITY = ("pubmed", "computers", "physics")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=int, nargs="+", default=[1_000_000, 5_000_000])
-    parser.add_argument("--cases", nargs="*", choices=CASES, default=[name for name in CASES if name != "quality"])
+    parser.add_argument("--cases", nargs="*", choices=[*CASES, "quality"], default=list(CASES))
     parser.add_argument("--folder", type=Path, help="where graphs go and stay (else a temporary folder)")
-    parser.add_argument("--seeds", type=int, default=5, help="of the case quality")
+    parser.add_argument("--seeds", type=int, default=5, help="of the case quality; those that are stored stay")
+    parser.add_argument("--datasets", nargs="+", choices=QUALITY, default=QUALITY, help="of the case quality")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where figures go and are taken from")
     arguments = parser.parse_args()
-    rows = _stored()
+    rows = _stored(arguments.results)
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
+        if "quality" in arguments.cases:
+            for dataset in arguments.datasets:
+                _keep(quality(dataset, arguments.seeds, rows), rows, arguments.results)
         for edges in arguments.edges:
-            for case in arguments.cases:
-                for row in CASES[case](folder, edges, arguments.seeds):
-                    print(json.dumps(row), flush=True)
-                    rows[row["case"], row["edges"]] = row
-            if "quality" in arguments.cases:
-                break
-    lines = [json.dumps(rows[key]) for key in sorted(rows)]
-    write_text(RESULTS, "\n".join(lines) + "\n")
-    write_text(PAGE, PAGE.read_text(encoding="utf-8").split(MARK)[0] + MARK + "\n\n" + tables(rows))
+            for case in (CASES[name] for name in arguments.cases if name in CASES):
+                _keep(case(folder, edges), rows, arguments.results)
 
 
-def _stored() -> dict[tuple[str, int], dict[str, Any]]:
-    lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.is_file() else []
+def _stored(path: Path) -> Rows:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return {(row["case"], row["edges"]): row for row in map(json.loads, lines)}
+
+
+def _keep(found: Iterable[dict[str, Any]], rows: Rows, path: Path) -> None:
+    """Print and store each figure as soon as it is there."""
+    for row in found:
+        print(json.dumps(row), flush=True)
+        rows[row["case"], row["edges"]] = row
+        write_text(path, "\n".join(json.dumps(rows[key]) for key in sorted(rows)) + "\n")
+    if path == RESULTS:
+        write_text(PAGE, PAGE.read_text(encoding="utf-8").split(MARK)[0] + MARK + "\n\n" + tables(rows))
 
 
 # ---- the graph ---------------------------------------------------------------------------------------------
@@ -126,7 +135,7 @@ def measured(*command: object) -> tuple[str, dict[str, Any]]:
     return said, took
 
 
-def import_case(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
+def import_case(folder: Path, edges: int) -> Iterator[dict[str, Any]]:
     """Parquet with text ids to a graph directory."""
     graph = _graph(folder, edges)
     files = sorted((graph / "edges").glob("*.parquet"))
@@ -137,28 +146,18 @@ def import_case(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]
     yield {"case": "import", "edges": edges, "nodes": found["nodes"], "kept": found["edges"], **took}
 
 
-def fit_whole(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
-    yield _fit("fit whole", _graph(folder, edges), edges, 0)
-
-
-def fit_parts(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
-    yield _fit("fit parts", _graph(folder, edges), edges, BATCH_NODES)
-
-
-def fit_two(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
-    torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", 2)
-    yield _fit("fit parts, two processes", _graph(folder, edges), edges, BATCH_NODES, *torchrun)
-
-
-def _fit(case: str, graph: Path, edges: int, parts: int, *torchrun: object) -> dict[str, Any]:
-    """Two epochs of the encoder sgc, which sees each part in each epoch."""
-    model = graph / f"{case}.topoter"
-    arguments = (graph / "graph.topo", parts, "sgc", CHANNELS, EPOCHS, model)
+def fit_case(kind: str, encoder: str, folder: Path, edges: int) -> Iterator[dict[str, Any]]:
+    """A training on the whole graph, on parts, or on parts by two processes."""
+    graph = _graph(folder, edges)
+    name = f"{'fit' if encoder == 'sgc' else 'default,'} {kind}"
+    torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", 2) if "two" in kind else ()
+    nodes = 0 if kind == "whole" else BATCH_NODES
+    arguments = (graph / "graph.topo", nodes, encoder, CHANNELS, EPOCHS, graph / f"{name}.topoter")
     said, took = measured(*torchrun, "-m", "benchmarks.scale_fit", *arguments)
-    return {"case": case, "edges": edges, **took, **json.loads(said)}
+    yield {"case": name, "edges": edges, **took, **json.loads(said)}
 
 
-def embed_case(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
+def embed_case(folder: Path, edges: int) -> Iterator[dict[str, Any]]:
     """All nodes at once, and block by block; the largest difference relative to the largest value."""
     graph = _graph(folder, edges)
     outs = {"embed at once": "1TB", "embed in blocks": EMBED_MEMORY}
@@ -184,32 +183,35 @@ def _embedding(path: Path) -> np.ndarray:
     return values
 
 
-def quality_case(folder: Path, edges: int, seeds: int) -> Iterator[dict[str, Any]]:
-    """Accuracy of whole-graph training and of training on parts, a quarter of the nodes each."""
+def quality(dataset: str, seeds: int, rows: Rows) -> Iterator[dict[str, Any]]:
+    """Test accuracy by seed of whole-graph training and of training on parts, a quarter of the nodes each."""
     from topoter import TopoTER
     from topoter.datasets import load
     from topoter.tasks.node_classification import score, split_by_seed, without_labels
 
-    for dataset in QUALITY:
-        found: dict[str, list[float]] = {"whole": [], "clusters": []}
-        for seed in range(seeds):
-            data = split_by_seed(load(dataset), seed)
-            graph = without_labels(data)
-            for kind, scores in found.items():
-                parts = None if kind == "whole" else data.num_nodes // 4
+    data = load(dataset)
+    edges = data.num_edges // 2
+    row = rows.get((f"quality {dataset}", edges)) or {"case": f"quality {dataset}", "edges": edges}
+    for seed in range(seeds):
+        data = split_by_seed(data, seed)
+        graph = without_labels(data)
+        for kind, parts in (("whole", None), ("clusters", data.num_nodes // 4)):
+            scores = row.setdefault(kind, [])
+            if len(scores) == seed:
                 z = TopoTER(batch_nodes=parts, random_state=seed).fit_transform(graph)
                 scores.append(score(z, data)["test"])
-        means = {kind: statistics.mean(scores) for kind, scores in found.items()}
-        yield {"case": f"quality {dataset}", "edges": data.num_edges // 2, "seeds": seeds, **means}
+                yield row
 
 
-CASES: dict[str, Callable[[Path, int, int], Iterator[dict[str, Any]]]] = {
+CASES: dict[str, Callable[[Path, int], Iterator[dict[str, Any]]]] = {
     "import": import_case,
-    "whole": fit_whole,
-    "parts": fit_parts,
-    "two": fit_two,
+    "whole": partial(fit_case, "whole", "sgc"),
+    "parts": partial(fit_case, "parts", "sgc"),
+    "two": partial(fit_case, "parts, two processes", "sgc"),
+    "default-whole": partial(fit_case, "whole", "hops"),
+    "default-parts": partial(fit_case, "parts", "hops"),
+    "default-two": partial(fit_case, "parts, two processes", "hops"),
     "embed": embed_case,
-    "quality": quality_case,
 }
 
 

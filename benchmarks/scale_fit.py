@@ -37,9 +37,11 @@ def main() -> None:
     graph, nodes, encoder, channels, epochs, out = sys.argv[1:]
     with process_group() as group:
         laps = Laps()
-        model = TopoTER(
-            encoder, out_channels=int(channels), batch_nodes=int(nodes) or None, epochs=int(epochs), patience=None
-        )
+        sizes = {"out_channels": int(channels), "batch_nodes": int(nodes) or None}
+        if encoder == "hops":  # as on parts, where likely neighbours are left out; few epochs cost nothing
+            model = TopoTER(encoder, **sizes, encoder_parameters={"completion": 0})
+        else:
+            model = TopoTER(encoder, **sizes, epochs=int(epochs), patience=None)
         model.fit(GraphDirectory.open(graph), callbacks=[laps])
         laps.on_epoch(None, None)
         if group.writes:

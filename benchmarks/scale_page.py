@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import mean, pstdev
 from typing import Any
 
 from benchmarks.memory import exponent
@@ -69,8 +70,11 @@ def _quality(rows: Rows) -> list[str]:
         return []
     lines = ["| accuracy | whole graph | clusters | difference | seeds |", "|---|---|---|---|---|"]
     for row in found:
-        name, apart = row["case"].partition(" ")[2], row["clusters"] - row["whole"]
-        lines.append(f"| {name} | {row['whole']:.1f} | {row['clusters']:.1f} | {apart:+.1f} | {row['seeds']} |")
+        count = min(len(row["whole"]), len(row["clusters"]))
+        scores = {kind: row[kind][:count] for kind in ("whole", "clusters")}
+        apart = [ours - theirs for ours, theirs in zip(scores["clusters"], scores["whole"])]
+        said = " | ".join(f"{mean(values):.1f} ± {pstdev(values):.1f}" for values in scores.values())
+        lines.append(f"| {row['case'].partition(' ')[2]} | {said} | {mean(apart):+.1f} | {count} |")
     return lines
 
 
