@@ -31,7 +31,6 @@ MARK = "<!-- measured: everything below is written by `python -m benchmarks.scal
 MEAN_DEGREE, BLOCK, WITHIN = 20, 2000, 0.8
 FEATURES = CHANNELS = 64
 PIECE = 1_000_000  # rows of a file
-BATCH_NODES = 100_000
 EPOCHS = 2  # of sgc, which sees each part in each epoch; the default sees each part before the first one
 MEMORY, EMBED_MEMORY = "2GB", "3GB"
 MOST_AT_ONCE = 20_000_000  # edges of a graph that is embedded as a whole, too
@@ -42,6 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=int, nargs="+", default=[1_000_000, 5_000_000])
     parser.add_argument("--cases", nargs="*", choices=[*CASES, "quality"], default=list(CASES))
+    parser.add_argument("--batch-nodes", type=int, default=100_000, help="of a part")
     parser.add_argument("--folder", type=Path, help="where graphs go and stay (else a temporary folder)")
     parser.add_argument("--seeds", type=int, default=5, help="of the case quality; those that are stored stay")
     parser.add_argument("--datasets", nargs="+", choices=QUALITY, default=QUALITY, help="of the case quality")
@@ -55,7 +55,7 @@ def main() -> None:
                 _keep(quality(dataset, arguments.seeds, rows), rows, arguments.results)
         for edges in arguments.edges:
             for case in (CASES[name] for name in arguments.cases if name in CASES):
-                _keep(case(folder, edges), rows, arguments.results)
+                _keep(case(folder, edges, arguments.batch_nodes), rows, arguments.results)
 
 
 def _stored(path: Path) -> Rows:
@@ -135,7 +135,7 @@ def measured(*command: object) -> tuple[str, dict[str, Any]]:
     return said, took
 
 
-def import_case(folder: Path, edges: int) -> Iterator[dict[str, Any]]:
+def import_case(folder: Path, edges: int, batch_nodes: int) -> Iterator[dict[str, Any]]:
     """Parquet with text ids to a graph directory."""
     graph = _graph(folder, edges)
     files = sorted((graph / "edges").glob("*.parquet"))
@@ -146,18 +146,18 @@ def import_case(folder: Path, edges: int) -> Iterator[dict[str, Any]]:
     yield {"case": "import", "edges": edges, "nodes": found["nodes"], "kept": found["edges"], **took}
 
 
-def fit_case(kind: str, encoder: str, folder: Path, edges: int) -> Iterator[dict[str, Any]]:
+def fit_case(kind: str, encoder: str, folder: Path, edges: int, batch_nodes: int) -> Iterator[dict[str, Any]]:
     """A training on the whole graph, on parts, or on parts by two processes."""
     graph = _graph(folder, edges)
     name = f"{'fit' if encoder == 'sgc' else 'default,'} {kind}"
     torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", 2) if "two" in kind else ()
-    nodes = 0 if kind == "whole" else BATCH_NODES
+    nodes = 0 if kind == "whole" else batch_nodes
     arguments = (graph / "graph.topo", nodes, encoder, CHANNELS, EPOCHS, graph / f"{name}.topoter")
     said, took = measured(*torchrun, "-m", "benchmarks.scale_fit", *arguments)
     yield {"case": name, "edges": edges, **took, **json.loads(said)}
 
 
-def embed_case(folder: Path, edges: int) -> Iterator[dict[str, Any]]:
+def embed_case(folder: Path, edges: int, batch_nodes: int) -> Iterator[dict[str, Any]]:
     """All nodes at once, and block by block; the largest difference relative to the largest value."""
     graph = _graph(folder, edges)
     outs = {"embed at once": "1TB", "embed in blocks": EMBED_MEMORY}
@@ -203,7 +203,7 @@ def quality(dataset: str, seeds: int, rows: Rows) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-CASES: dict[str, Callable[[Path, int], Iterator[dict[str, Any]]]] = {
+CASES: dict[str, Callable[[Path, int, int], Iterator[dict[str, Any]]]] = {
     "import": import_case,
     "whole": partial(fit_case, "whole", "sgc"),
     "parts": partial(fit_case, "parts", "sgc"),
