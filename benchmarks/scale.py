@@ -31,6 +31,7 @@ MARK = "<!-- measured: everything below is written by `python -m benchmarks.scal
 MEAN_DEGREE, BLOCK, WITHIN = 20, 2000, 0.8
 FEATURES = CHANNELS = 64
 PIECE = 1_000_000  # rows of a file
+CURVE_STEPS = 200
 EPOCHS = 2  # of sgc, which sees each part in each epoch; the default sees each part before the first one
 MEMORY, EMBED_MEMORY = "2GB", "3GB"
 MOST_AT_ONCE = 20_000_000  # edges of a graph that is embedded as a whole, too
@@ -40,7 +41,9 @@ QUALITY = ("pubmed", "computers", "physics")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=int, nargs="+", default=[1_000_000, 5_000_000])
-    parser.add_argument("--cases", nargs="*", choices=[*CASES, "quality"], default=list(CASES))
+    parser.add_argument(
+        "--cases", nargs="*", choices=[*CASES, "quality"], default=[case for case in CASES if case != "curve"]
+    )
     parser.add_argument("--batch-nodes", type=int, default=100_000, help="of a part")
     parser.add_argument("--folder", type=Path, help="where graphs go and stay (else a temporary folder)")
     parser.add_argument("--seeds", type=int, default=5, help="of the case quality; those that are stored stay")
@@ -148,13 +151,24 @@ def import_case(folder: Path, edges: int, batch_nodes: int) -> Iterator[dict[str
 
 def fit_case(kind: str, encoder: str, folder: Path, edges: int, batch_nodes: int) -> Iterator[dict[str, Any]]:
     """A training on the whole graph, on parts, or on parts by two processes."""
-    graph = _graph(folder, edges)
     name = f"{'fit' if encoder == 'sgc' else 'default,'} {kind}"
-    torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", 2) if "two" in kind else ()
-    nodes = 0 if kind == "whole" else batch_nodes
-    arguments = (graph / "graph.topo", nodes, encoder, CHANNELS, EPOCHS, graph / f"{name}.topoter")
+    yield {"case": name, "edges": edges, **_fit(name, encoder, EPOCHS, _graph(folder, edges), batch_nodes)}
+
+
+def curve_case(folder: Path, edges: int, batch_nodes: int) -> Iterator[dict[str, Any]]:
+    """The losses of one process and of two over as many steps as two epochs of 100 million edges have."""
+    epochs = max(2, round(CURVE_STEPS * batch_nodes * MEAN_DEGREE / (2 * edges)))
+    for name in ("curve, parts", "curve, parts, two processes"):
+        found = _fit(name, "sgc", epochs, _graph(folder, edges), batch_nodes)
+        yield {"case": name, "edges": edges, "losses": found["losses"]}
+
+
+def _fit(name: str, encoder: str, epochs: int, graph: Path, batch_nodes: int) -> dict[str, Any]:
+    torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", 2) if name.endswith("two processes") else ()
+    nodes = 0 if name.endswith("whole") else batch_nodes
+    arguments = (graph / "graph.topo", nodes, encoder, CHANNELS, epochs, graph / f"{name}.topoter")
     said, took = measured(*torchrun, "-m", "benchmarks.scale_fit", *arguments)
-    yield {"case": name, "edges": edges, **took, **json.loads(said)}
+    return {**took, **json.loads(said)}
 
 
 def embed_case(folder: Path, edges: int, batch_nodes: int) -> Iterator[dict[str, Any]]:
@@ -211,6 +225,7 @@ CASES: dict[str, Callable[[Path, int, int], Iterator[dict[str, Any]]]] = {
     "default-whole": partial(fit_case, "whole", "hops"),
     "default-parts": partial(fit_case, "parts", "hops"),
     "default-two": partial(fit_case, "parts, two processes", "hops"),
+    "curve": curve_case,
     "embed": embed_case,
 }
 

@@ -264,7 +264,10 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         elif self.batch_nodes is not None:
             self._remember_features(data)
             prepare = partial(prepare_features, scaling=parameters["feature_scaling"], device=device, dense=self._dense)
-            parts, self.cleaning_ = parts_of(data, self.parts, self.batch_nodes, self.random_state_, device, prepare)
+            dealt = parameters["encoder"] == "hops"
+            parts, self.cleaning_ = parts_of(
+                data, self.parts, self.batch_nodes, self.random_state_, device, prepare, dealt
+            )
             batches, batch, whole = parts, parts.example(), parts.graph
             streams["parts"] = parts.generator
         else:
