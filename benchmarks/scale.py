@@ -171,15 +171,15 @@ def _fit(name: str, encoder: str, epochs: int, graph: Path, batch_nodes: int) ->
     return {**took, **json.loads(said)}
 
 
-def embed_case(folder: Path, edges: int, batch_nodes: int) -> Iterator[dict[str, Any]]:
+def embed_case(before: str, fitted: str, folder: Path, edges: int, batch_nodes: int) -> Iterator[dict[str, Any]]:
     """All nodes at once, and block by block; the largest difference relative to the largest value."""
     graph = _graph(folder, edges)
-    outs = {"embed at once": "1TB", "embed in blocks": EMBED_MEMORY}
-    if edges > MOST_AT_ONCE:
-        del outs["embed at once"]
+    outs = {f"{before}embed in blocks": EMBED_MEMORY}
+    if edges <= MOST_AT_ONCE:
+        outs = {f"{before}embed at once": "1TB", **outs}
     rows = []
     for case, memory in outs.items():
-        model, out = graph / "fit parts.topoter", graph / f"{case}.parquet"
+        model, out = graph / f"{fitted}.topoter", graph / f"{case}.parquet"
         command = ("-m", "topoter", "embed", model, graph / "graph.topo", "-o", out)
         _, took = measured(*command, "--memory", memory, "-q")
         rows.append({"case": case, "edges": edges, **took})
@@ -226,7 +226,8 @@ CASES: dict[str, Callable[[Path, int, int], Iterator[dict[str, Any]]]] = {
     "default-parts": partial(fit_case, "parts", "hops"),
     "default-two": partial(fit_case, "parts, two processes", "hops"),
     "curve": curve_case,
-    "embed": embed_case,
+    "embed": partial(embed_case, "", "fit parts"),
+    "default-embed": partial(embed_case, "default, ", "default, parts"),
 }
 
 

@@ -18,14 +18,14 @@ EPOCHS = 20
 def tables(rows: Rows) -> str:
     """All of it."""
     timed = {key: row for key, row in sorted(rows.items()) if "seconds" in row}
-    parts = [_figures(timed), _growth(timed), _compared(timed), _quality(rows), _extrapolated(timed)]
+    parts = [_figures(timed), _growth(timed), _compared(rows), _quality(rows), _extrapolated(timed)]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
 def _figures(timed: Rows) -> list[str]:
     lines = ["| | edges | CPU seconds | seconds | peak memory | its own | mapped |", "|---|---|---|---|---|---|---|"]
     for (case, edges), row in timed.items():
-        epoch = f" ({row['epoch_cpu_s']:.1f} per epoch)" if "epoch_cpu_s" in row else ""
+        epoch = f" ({row['epoch_cpu_s']:.1f} per epoch)" if case.startswith("fit") else ""
         memory = " | ".join(f"{row[key] / 1000:.2f} GB" for key in ("peak_mb", "anonymous_mb", "mapped_mb"))
         lines.append(f"| {case} | {edges:,} | {row['cpu_s']:.1f}{epoch} | {row['seconds']:.0f} | {memory} |")
     return lines
@@ -35,7 +35,7 @@ def _growth(timed: Rows) -> list[str]:
     lines = []
     for case, sizes in _sizes(timed).items():
         if len(sizes) > 1:
-            key = "epoch_cpu_s" if "epoch_cpu_s" in timed[case, sizes[0]] else "cpu_s"
+            key = "epoch_cpu_s" if case.startswith("fit") else "cpu_s"
             slope = exponent([float(size) for size in sizes], [timed[case, size][key] for size in sizes])
             wall = exponent([float(size) for size in sizes], [timed[case, size]["seconds"] for size in sizes])
             what = "an epoch's CPU time" if key == "epoch_cpu_s" else "CPU time"
@@ -43,20 +43,29 @@ def _growth(timed: Rows) -> list[str]:
     return lines
 
 
-def _compared(timed: Rows) -> list[str]:
+def _compared(rows: Rows) -> list[str]:
     lines = []
-    for (case, edges), row in timed.items():
-        whole = timed.get(("fit whole", 5_000_000))
+    whole, default = (rows.get((case, 5_000_000)) for case in ("fit whole", "default, whole"))
+    for (case, edges), row in sorted(rows.items()):
+        if case == "default, parts" and default:
+            ours, theirs = (edges / row["cpu_s"], 5_000_000 / default["cpu_s"])
+            lines.append(
+                f"- {edges:,} edges on parts by the default: {ours:,.0f} edges per CPU second of the whole training, "
+                f"{ours / theirs:.2f} times those of the whole graph with 5,000,000."
+            )
         if case == "fit parts" and whole:
             ratio = (edges / row["epoch_cpu_s"]) / (5_000_000 / whole["epoch_cpu_s"])
             lines.append(
                 f"- {edges:,} edges on parts: {edges / row['epoch_cpu_s']:,.0f} edges per CPU second, {ratio:.2f} "
                 "times those of the whole graph with 5,000,000."
             )
-        two = timed.get(("fit parts, two processes", edges))
-        if case == "fit parts" and two:
+        two = rows.get((f"{case}, two processes", edges))
+        if two:
             apart = max(abs(ours / theirs - 1) for ours, theirs in zip(two["losses"], row["losses"]))
-            lines.append(f"- {edges:,} edges, two processes: losses differ from one process's by {apart:.2%} at most.")
+            lines.append(
+                f"- {case}, {edges:,} edges, {len(row['losses'])} epochs: losses of two processes differ from one "
+                f"process's by {apart:.2%} at most."
+            )
         if "difference" in row:
             lines.append(
                 f"- {case}, {edges:,} edges: {row['difference']:.1e} is the largest difference to all at once."
