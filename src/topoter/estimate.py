@@ -7,10 +7,12 @@ short run on a block model with as many features and the same mean degree.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from inspect import signature
 from itertools import pairwise
 from typing import Any
 
+from topoter.encoders import Hops
 from topoter.errors import UsageError
 from topoter.estimator import TopoTER
 from topoter.memory import show_memory
@@ -20,19 +22,22 @@ from topoter.structure.partition import METIS_ENTRIES
 PROCESS = 700e6  # bytes: Python with torch and the compiled kernels
 METIS = 120  # bytes per entry of the lists of neighbours
 PAGES = 16 * 4096  # bytes of a mapped file that come with each place that is looked at
+LIKELY = 3000  # bytes per node of likely neighbours
 SAFETY = 1.25  # on all that grows with the graph
+HOPS = {name: value.default for name, value in signature(Hops).parameters.items()}
 LEAST_BATCH = 1000  # nodes: smaller parts hold too few pairs to learn from
 SAMPLE = 50_000  # edges of the block model that time is measured on
 
 
 @dataclass(frozen=True)
 class Size:
-    """What memory and time depend on."""
+    """What memory and time depend on; `far` are the directions that the encoder hops trains, of another encoder 0."""
 
     nodes: int
     edges: int
     features: int
     channels: int
+    far: int = 0
 
     @property
     def mean_degree(self) -> float:
@@ -40,7 +45,14 @@ class Size:
 
     def part(self, nodes: int) -> Size:
         """A part of the graph of so many nodes, all edges kept."""
-        return Size(nodes, round(self.edges * nodes / max(self.nodes, 1)), self.features, self.channels)
+        return replace(self, nodes=nodes, edges=round(self.edges * nodes / max(self.nodes, 1)))
+
+    @property
+    def width(self) -> int:
+        """Columns that are in memory at once: of hops, all its parts side by side."""
+        return (
+            self.far + 2 * min(HOPS["rank_beside"], self.features) + HOPS["eigenvectors"] if self.far else self.channels
+        )
 
 
 def size_of(graph: Any, model: TopoTER) -> Size:
@@ -50,7 +62,9 @@ def size_of(graph: Any, model: TopoTER) -> Size:
     if parameters["encoder"] == "gin":
         channels = 2 * parameters["hidden_channels"] * parameters["num_layers"]
     edges = int(graph.num_edges) if hasattr(graph, "manifest") else int(graph.num_edges) // 2
-    return Size(int(graph.num_nodes), edges, int(graph.num_features), channels)
+    features = int(graph.num_features)
+    far = min(HOPS["rank"], features) if parameters["encoder"] == "hops" else 0
+    return Size(int(graph.num_nodes), edges, features, channels, far)
 
 
 def fit_memory(size: Size) -> float:
@@ -60,7 +74,8 @@ def fit_memory(size: Size) -> float:
 
 def embed_memory(size: Size) -> float:
     """Bytes of embedding all nodes at once."""
-    return PROCESS + SAFETY * (size.nodes * (80 + 4 * size.features + 22 * size.channels) + 152 * size.edges)
+    likely = LIKELY if size.far else 0
+    return PROCESS + SAFETY * (size.nodes * (80 + likely + 4 * size.features + 22 * size.width) + 152 * size.edges)
 
 
 def parts_memory(size: Size, batch_nodes: int) -> float:
@@ -87,8 +102,8 @@ def batch_nodes_within(size: Size, memory: int) -> int:
     return max(low, LEAST_BATCH)
 
 
-def measured_seconds(model: TopoTER, size: Size) -> tuple[float, float]:
-    """Seconds of an epoch and of embedding all nodes, from a block model scaled up by its edges."""
+def measured_seconds(model: TopoTER, size: Size) -> tuple[float, float, float]:
+    """Seconds before and after the epochs, of an epoch, and of embedding all nodes: a block model's, by the edges."""
     from topoter.datasets import block_model
 
     degree = min(max(size.mean_degree, 1.0), 50.0)
@@ -96,17 +111,20 @@ def measured_seconds(model: TopoTER, size: Size) -> tuple[float, float]:
     sample = block_model(nodes, 2, degree, max(2, size.features), 0)
     once = TopoTER(**{**model.get_params(), "batch_nodes": None, "epochs": 1, "random_state": 0})
     once.fit(sample)  # compiles and warms up
-    stamps = [time.perf_counter()]
+    stamps = list[float]()
     timed = TopoTER(**{**once.get_params(), "epochs": 4, "on_epoch": lambda record: stamps.append(time.perf_counter())})
-    timed.fit(sample)
-    if len(stamps) < 3:  # the default trains no longer than its neighbours agree; its start is what takes time
-        stamps.append(time.perf_counter())
     start = time.perf_counter()
+    timed.fit(sample)
+    trained = time.perf_counter()
     timed.transform(sample)
-    embedding = time.perf_counter() - start
+    embedding = time.perf_counter() - trained
+    epoch = min((b - a for a, b in pairwise(stamps)), default=0.0)  # few where neighbours do not agree
+    around = trained - start - len(stamps) * epoch
     factor = max(size.edges, 1) / max(int(sample.num_edges) // 2, 1)
-    return factor * min(b - a for a, b in pairwise(stamps)), factor * embedding
+    return factor * around, epoch if size.far else factor * epoch, factor * embedding  # moments have the same size
 
 
 def _step(size: Size) -> float:
-    return size.nodes * (430 + 8 * size.features + 17 * size.channels) + 224 * size.edges
+    """Of hops also both ends of the edges that are deleted, in all directions."""
+    nodes = size.nodes * (430 + (LIKELY if size.far else 0) + 8 * size.features + 17 * size.width)
+    return nodes + (224 + 6 * size.far) * size.edges

@@ -40,7 +40,7 @@ def run(
         parts: int | None = batch_nodes_within(size, limit)
     except UsageError:
         parts = None
-    seconds, embed_seconds = measured_seconds(model, size)
+    around, seconds, embed_seconds = measured_seconds(model, size)
     most_epochs = model.effective_params()["epochs"]
     found = {
         "nodes": size.nodes,
@@ -54,6 +54,7 @@ def run(
         "parts_memory": None if parts is None else int(parts_memory(size, parts)),
         "embed_memory": int(embedding),
         "embed_fits": embedding <= limit,
+        "seconds_around_epochs": around,
         "seconds_per_epoch": seconds,
         "epochs": most_epochs,
         "embed_seconds": embed_seconds,
@@ -68,7 +69,8 @@ def run(
         "memory available": show_memory(limit),
         "fit, whole graph": f"{show_memory(need)}: {fits}" + ("" if found["fit_fits"] else f"; {in_parts}"),
         "embed, at once": f"{show_memory(embedding)}: " + ("fits" if found["embed_fits"] else "goes block by block"),
-        "time of fit": f"{_duration(seconds)} per epoch, {_duration(seconds * most_epochs)} for {most_epochs} at most",
+        "time of fit": f"{_duration(around + seconds * most_epochs)} at most: {_duration(around)} around the epochs, "
+        f"{_duration(seconds)} for each of {most_epochs}",
         "time of embed": _duration(embed_seconds),
     }
     for name, value in lines.items():
