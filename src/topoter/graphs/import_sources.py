@@ -103,7 +103,12 @@ def open_source(
     heads = [_Head.read(file, delimiter, header, {name for name in asked if name}) for file in files]
     first = heads[0]
     for file, head in zip(files[1:], heads[1:]):
-        if (head.delimiter, head.header, len(head.names)) != (first.delimiter, first.header, len(first.names)) or (
+        if head.delimiter != first.delimiter:
+            raise DataError(
+                f"{file} is separated by {head.delimiter!r}, but {files[0]} by {first.delimiter!r}: files that are "
+                "imported together must be of one kind."
+            )
+        if (head.header, len(head.names)) != (first.header, len(first.names)) or (
             first.header and head.names != first.names
         ):
             raise DataError(
