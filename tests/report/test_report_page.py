@@ -122,5 +122,5 @@ def test_the_demo_page_shows_whatever_metrics_there_are(tmp_path: Path) -> None:
     write_demo_report(tmp_path / "r.html", **demo_arguments(history=own))
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "entropy of the prior" not in text
-    assert "Other metrics" in text
-    assert "contrast: from 0.5 to 0.5. link loss: from 0.7 to 0.7." in text
+    assert "Contrast: from 0.5 to 0.5." in text
+    assert "Link loss: from 0.7 to 0.7." in text

@@ -48,6 +48,7 @@ def run(
         raise unknown_name("task", task, DEMOS)
     from topoter.experiments import experiment
     from topoter.experiments.experiment import Row
+    from topoter.experiments.recipes import DEFAULT
     from topoter.graphs import write_embeddings
     from topoter.methods import build
     from topoter.report.demo import accuracy_table, write_demo_report
@@ -63,7 +64,8 @@ def run(
     rows: list[dict[str, Any]] = []
     kept: TopoTER | None = None
     for method in demo.methods:
-        runs = experiment(demo.experiment).runs(Row(method), demo.dataset, seeds)
+        recipe = DEFAULT if method in ("topoter", "random-init") else None
+        runs = experiment(demo.experiment).runs(Row(method, recipe), demo.dataset, seeds)
         found = []
         for one in runs:
             if method == "topoter":
@@ -93,7 +95,7 @@ def run(
         z2d=maps,
         labels=labels,
         label_names=label_names,
-        parameters=runs[0].parameters,
+        parameters={name: value for name, value in kept.effective_params().items() if value is not None},
         seconds=time.perf_counter() - start,
         commands=["topoter demo" if task == "node" else f"topoter demo --task {task}"],
         level=task,

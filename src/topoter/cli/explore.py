@@ -104,5 +104,5 @@ def _graph_neighbors(path: Path, ids: Any, header: bool | None, drop_bad: bool) 
 
 def _worth_telling(notes: list[str]) -> list[str]:
     """What a reader of the page should know: what is missing, and a first line that may have been misread."""
-    told = ("no row", "no node", "Dropped", "left out", "stand nowhere else", "stand further down", "one column")
+    told = ("no row", "no node", "Dropped", "left out", "is taken for", "stand further down", "one column")
     return [text for text in notes if any(words in text for words in told)]

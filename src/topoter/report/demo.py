@@ -19,6 +19,13 @@ from topoter.report.wording import texts
 
 _PRIOR, _ACCURACY = "prior_entropy", "accuracy_"
 _TYPES = {"add": "add", "delete": "delete", "keep_disconnected": "keep apart", "keep_connected": "keep connected"}
+_ABOUT = {
+    "agreement": ("Agreement", "How alike the embeddings are before and after the change; 1 is the same."),
+    "hidden_edge_auc": (
+        "Hidden edges found (AUC in %)",
+        "Edges hidden from the encoder, told from other pairs by the embeddings. The epoch of the highest is kept.",
+    ),
+}
 
 
 def write_demo_report(
@@ -149,13 +156,14 @@ def _training(history: Sequence[Any]) -> Section:
                 caption="At 0 the decoder never names that type: another one always looks likelier.",
             )
         )
-    if lines:
-        others = [Line(name.replace("_", " "), epochs, values) for name, values in lines.items()]
-        charts.append(Chart(title="Other metrics", lines=others, x_label="epoch", y_label="value"))
+    for name, values in lines.items():
+        title, caption = _ABOUT.get(name, (name.replace("_", " ").capitalize(), ""))
+        line = Line(title, epochs, values)
+        charts.append(Chart(title=title, lines=[line], x_label="epoch", y_label="value", caption=caption))
     return Section(
         "What the training learned",
-        "In every epoch some edges are added and some deleted; the decoder sees how the embeddings moved and says "
-        "for each pair of nodes what was done to it. These curves are of one training.",
+        "In every epoch some edges are added and some deleted, and the encoder learns what of the embeddings stays and "
+        "what tells of the change. These curves are of one training.",
         [part("beside", blocks=charts, kind="row")],
     )
 
