@@ -149,6 +149,16 @@ def test_the_picture_has_four_panels_that_agree_of_the_first_seed(data):
 def test_a_single_graph_is_transformed_at_random():
     graph = block_model(50, 2, 5.0, 6, seed=0)
     observed = Observed([Adjacency.from_edge_index(graph.edge_index, 50)[0]], graph.x)
-    recipe = small(load_recipe("equivariance", "topoter", "cora"))
-    record = execute(experiment("equivariance"), Run(recipe, "validation", 0), observed).record
-    assert record.details["transformation"].startswith("random, r = 0.7")
+    for name, rate in (("paper", 0.7), ("full-0.3", 0.3)):
+        recipe = small(load_recipe("equivariance", "topoter", "cora", name))
+        record = execute(experiment("equivariance"), Run(recipe, "validation", 0), observed).record
+        assert record.details["transformation"].startswith(f"random, r = {rate}")
+
+
+def test_other_rates_are_for_random_transformations_only():
+    planned = {
+        dataset: {run.recipe.name for run in experiment("equivariance").plan([dataset], None, 1)}
+        for dataset in ("sparrow-social", "cora")
+    }
+    assert planned["sparrow-social"] == {"paper", "full"}
+    assert planned["cora"] == {"paper", "full", "paper-0.3", "full-0.3", "paper-0.5", "full-0.5"}

@@ -19,7 +19,9 @@ from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import prepare_features
 from topoter.tasks.equivariance import measure_equivariance, sampled_rows
 
-SHOWN_NODES, SHOWN_CHANNELS = 64, 64  # of each matrix; the numbers are those of all nodes and channels
+SHOWN = 64  # nodes and channels of each matrix; the numbers are those of all
+SHOWN_AT_RATES = 32  # at the other rates, where there are many pictures
+RATES = (0.3, 0.5)  # beside that of the recipes "paper" and "full"
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ def measure(run: Run, data: Observed, progress: Progress | None) -> Measured:
         transformation = SAMPLERS[model.sampler](first, rate, generator)
         what = f"random, r = {rate}, not one trained on"
     found = measure_equivariance(model.model_, prepare_features(x, effective["feature_scaling"]), transformation)
-    rows, columns = sampled_rows(num_nodes, SHOWN_NODES), sampled_rows(found.h.size(1), SHOWN_CHANNELS)
+    most = SHOWN if run.recipe.name in ("paper", "full") else SHOWN_AT_RATES
+    rows, columns = sampled_rows(num_nodes, most), sampled_rows(found.h.size(1), most)
     matrices = (found.h, found.h_t, found.delta_h, found.h + found.delta_h)
     shown = [np.round(matrix.numpy()[np.ix_(rows, columns)].astype(float), 4).tolist() for matrix in matrices]
     numbers = found.numbers()
@@ -90,7 +93,11 @@ EXPERIMENT = Experiment(
     name="equivariance",
     task="node",
     datasets=("sparrow-social", "cora"),
-    rows=(Row("topoter", "paper"),),
+    rows=tuple(
+        Row("topoter", f"{objective}{rate}", except_on=frozenset({"sparrow-social"} if rate else ()))
+        for rate in ("", *(f"-{rate}" for rate in RATES))
+        for objective in ("paper", "full")
+    ),
     metrics=("error", "accuracy", "formula error", "formula error of the true dA"),
     load=load_observed,
     measure=measure,

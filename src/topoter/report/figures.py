@@ -87,8 +87,9 @@ def _averaged(measured: Iterable[Measured]) -> list[tuple[float, float, float | 
 
 
 def _equivariance(experiment: Experiment, records: Sequence[Record]) -> list[Figure]:
-    """Per dataset the four heat maps, and numbers under them."""
-    return [(record.dataset, _equivariant(record)) for record in records if record.details["panels"]]
+    """Per dataset and recipe the four heat maps, and numbers under them."""
+    shown = [record for record in records if record.details["panels"]]
+    return [(f"{record.dataset} ({record.recipe})", _equivariant(record)) for record in shown]
 
 
 _PANELS = ("H(t-1)", "H(t)", "dH^ of the estimated dA^", "H(t-1) + dH^")
@@ -108,6 +109,12 @@ def _equivariant(record: Record) -> list[Any]:
         caption=f"All four on one colour scale; {shown}. If the representation is equivariant, the last is the second. "
         f"Transformation: {found['transformation']}.",
     )
+    losses = []
+    if record.parameters.get("objective") is None:  # a sum of terms has no loss of guessing
+        losses = [
+            ["training loss", f"{found['loss']:.3f}"],
+            ["loss of guessing the shares of the types", f"{found['prior_entropy']:.3f}"],
+        ]
     numbers = Table(
         ["number", "value"],
         [
@@ -115,8 +122,7 @@ def _equivariant(record: Record) -> list[Any]:
             ["the same with the paper's formula for dH^", f"{scores['formula error'] / 100:.3f}"],
             ["the same with that formula and the true dA", f"{scores['formula error of the true dA'] / 100:.3f}"],
             ["accuracy of the four types", f"{scores['accuracy']:.1f} %"],
-            ["training loss", f"{found['loss']:.3f}"],
-            ["loss of guessing the shares of the types", f"{found['prior_entropy']:.3f}"],
+            *losses,
         ],
         caption="How equivariant",
         note="1 is as good as no estimate. Here dH^ = E(X, A + dA^) - E(X, A); the paper's formula, "
