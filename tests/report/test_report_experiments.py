@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from results_samples import nodes, record, records_of, study
+from results_samples import graphs, nodes, record, records_of, study
 
 from topoter.experiments import experiment
 from topoter.experiments.experiment import Row
@@ -38,6 +38,12 @@ def test_the_table_has_seeds_restarts_marks_and_the_best() -> None:
         "83.7 ± 0.2 (1 encoder, 3 restarts)"
     )
     assert column(table, "accuracy, paper")["topoter (best)"].text == "83.7 ± 0.3"
+
+
+def test_untrained_encoders_of_two_recipes_have_a_row_each() -> None:
+    found = records_of("graph-classification", graphs, ["mutag"], ["random-init"], seeds=1)
+    (table,) = tables_of(experiment("graph-classification"), found, seeds=1)
+    assert [row[0].text for row in table.cells] == ["random-init", "random-init (default)"]
 
 
 def test_the_order_of_records_does_not_matter() -> None:

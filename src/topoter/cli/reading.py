@@ -158,11 +158,14 @@ def load_graph(name_or_path: str, options: GraphOptions, seed: int = 0, preparat
     from topoter import datasets
     from topoter.graphs import check_graph, read_graph
     from topoter.graphs.directory import GraphDirectory, is_graph_directory
+    from topoter.graphs.sets import is_set_of_files
 
     path = Path(name_or_path)
     if is_graph_directory(path):
         options.refuse(f"{path} is imported already: these go with `topoter import`.")
         return in_memory(GraphDirectory.open(path), options.quiet)
+    if path.exists() and is_set_of_files(path):
+        raise UsageError(f"{path} is a set of graphs, which fit, embed and evaluate graph take. Give one graph here.")
     if path.is_dir():
         raise DataError(
             f"{path} is a folder, and holds neither an imported graph (manifest.json) nor a set of graphs in the TU "

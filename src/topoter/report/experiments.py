@@ -11,7 +11,7 @@ from typing import Any
 from topoter.errors import UsageError
 from topoter.experiments.experiment import Experiment
 from topoter.experiments.limits import Stopped
-from topoter.experiments.recipes import load_recipe
+from topoter.experiments.recipes import DEFAULT, load_recipe
 from topoter.experiments.store import Record
 from topoter.report.tables import MISSING, Cell, CellLike, Mark, Table, compare, many, mean_and_deviation
 
@@ -100,7 +100,9 @@ class Group:
         if self.labelled:
             return f"{self.method} (with labels)"
         recipe = f"{self.recipe}, {self.decoder}" if self.decoder else self.recipe
-        return f"{self.method} ({recipe})" if self.method == OURS or self.decoder else self.method
+        # Untrained, the encoder of the default is another one than that of the recipes.
+        several = self.method == OURS or (self.method == "random-init" and self.recipe == DEFAULT)
+        return f"{self.method} ({recipe})" if several or self.decoder else self.method
 
 
 def published(paper: Mapping[str, Any] | None, metric: str) -> Mapping[str, float] | None:
