@@ -144,7 +144,9 @@ def test_edges_with_a_graph_column_and_labels_of_graphs(tmp_path, capsys, monkey
     with pytest.raises(UsageError, match=r"Of which classes are the graphs of edges\.csv"):
         called("evaluate", "graph", *arguments)
     (tmp_path / "molecules.sdf").write_text("")
-    with pytest.raises(UsageError, match=r"molecules\.sdf is a set of graphs, which fit, embed and evaluate graph take"):
+    with pytest.raises(
+        UsageError, match=r"molecules\.sdf is a set of graphs, which fit, embed and evaluate graph take"
+    ):
         called("estimate", "molecules.sdf")
     with pytest.raises(UsageError, match="go with a GRAPH, not with --snapshots"):
         called("fit", "--snapshots", "edges.csv", "--graph-column", "graph")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from results_samples import graphs, nodes, record, records_of, study
+from results_samples import Found, graphs, nodes, record, records_of, study
 
 from topoter.experiments import experiment
 from topoter.experiments.experiment import Row
+from topoter.experiments.runs import Run
 from topoter.report.experiments import MOST_COLUMNS, groups_of, judge, means_of, rows_of, tables_of
 from topoter.report.tables import Mark, Table
 
@@ -44,6 +45,15 @@ def test_untrained_encoders_of_two_recipes_have_a_row_each() -> None:
     found = records_of("graph-classification", graphs, ["mutag"], ["random-init"], seeds=1)
     (table,) = tables_of(experiment("graph-classification"), found, seeds=1)
     assert [row[0].text for row in table.cells] == ["random-init", "random-init (default)"]
+
+
+def test_the_best_error_is_the_lowest() -> None:
+    def found(run: Run) -> Found:
+        scores = dict.fromkeys(experiment("equivariance").metrics, 50.0 + (run.recipe.name == "full"))
+        return scores, {"panels": [], "prior_entropy": 1.0}
+
+    table = tables_of(experiment("equivariance"), records_of("equivariance", found, ["sparrow-social"]), seeds=2)[0]
+    assert [[cell.strong for cell in row[1:3]] for row in table.cells] == [[True, False], [False, True]]
 
 
 def test_the_order_of_records_does_not_matter() -> None:

@@ -313,7 +313,8 @@ def _protocol_place(protocol: str) -> tuple[int, str]:
 
 def _ours(groups: Sequence[Group], metric: str, seeds: int, bold: bool) -> Column:
     means = {group.method_name: round(group.mean(metric), 1) for group in groups if not group.stopped}
-    best = max(means.values()) if bold and len(means) > 1 else None
+    wanted = min if "error" in metric else max
+    best = wanted(means.values()) if bold and len(means) > 1 else None
     return {
         group.method_name: Cell(
             _counted(group, metric, seeds),
