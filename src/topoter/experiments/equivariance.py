@@ -19,8 +19,7 @@ from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import prepare_features
 from topoter.tasks.equivariance import measure_equivariance, sampled_rows
 
-SHOWN = 64  # nodes and channels of each matrix; the numbers are those of all
-SHOWN_AT_RATES = 32  # at the other rates, where there are many pictures
+SHOWN = 32  # nodes and channels of each matrix; the numbers are those of all
 RATES = (0.3, 0.5)  # beside that of the recipes "paper" and "full"
 
 
@@ -64,8 +63,7 @@ def measure(run: Run, data: Observed, progress: Progress | None) -> Measured:
         transformation = SAMPLERS[model.sampler](first, rate, generator)
         what = f"random, r = {rate}, not one trained on"
     found = measure_equivariance(model.model_, prepare_features(x, effective["feature_scaling"]), transformation)
-    most = SHOWN if run.recipe.name in ("paper", "full") else SHOWN_AT_RATES
-    rows, columns = sampled_rows(num_nodes, most), sampled_rows(found.h.size(1), most)
+    rows, columns = sampled_rows(num_nodes, SHOWN), sampled_rows(found.h.size(1), SHOWN)
     matrices = (found.h, found.h_t, found.delta_h, found.h + found.delta_h)
     shown = [np.round(matrix.numpy()[np.ix_(rows, columns)].astype(float), 4).tolist() for matrix in matrices]
     numbers = found.numbers()

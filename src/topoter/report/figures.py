@@ -92,6 +92,7 @@ def _equivariance(experiment: Experiment, records: Sequence[Record]) -> list[Fig
     return [(f"{record.dataset} ({record.recipe})", _equivariant(record)) for record in shown]
 
 
+MOST_SHOWN = 32  # rows and columns of a heat map: a page has many
 _PANELS = ("H(t-1)", "H(t)", "dH^ of the estimated dA^", "H(t-1) + dH^")
 _TYPES = ("add", "delete", "keep apart", "keep connected")  # in the order of `EdgeChange`
 
@@ -99,11 +100,13 @@ _TYPES = ("add", "delete", "keep apart", "keep connected")  # in the order of `E
 def _equivariant(record: Record) -> list[Any]:
     found = record.details
     scores = {metric: values[0] for metric, values in record.scores.items()}
-    nodes, channels = np.shape(found["panels"][0])
+    panels = [np.array(panel) for panel in found["panels"]]
+    rows, columns = (np.linspace(0, size - 1, min(size, MOST_SHOWN)).astype(int) for size in panels[0].shape)
+    nodes, channels = len(rows), len(columns)
     shown = f"{nodes} of {found['nodes']} nodes, {channels} of {found['channels']} channels"
     matrices = Chart(
         title="Representations before and after, and with the estimated change",
-        panels=dict(zip(_PANELS, found["panels"])),
+        panels={name: panel[np.ix_(rows, columns)].tolist() for name, panel in zip(_PANELS, panels)},
         x_label="channel",
         y_label="node",
         caption=f"All four on one colour scale; {shown}. If the representation is equivariant, the last is the second. "
