@@ -19,6 +19,9 @@ NEEDED = [
     ("gensim", "sub2vec", "graph"),
     ("gensim", "graph2vec", "graph"),
     ("gensim", "deepwalk", "link"),
+    ("gensim", "deepwalk", "node"),
+    ("gensim", "deepwalk+features", "node"),
+    ("gensim", "node2vec", "node"),
 ]
 
 
