@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 LOWEST := .venv-lowest
-LOWEST_PYTHON ?= python3.10
-# What a user needs to fit and embed, and no extra.
+# A name on the PATH may be a shim without a Python behind it.
+LOWEST_PYTHON ?= $(shell for found in python3.10 $$HOME/.pyenv/versions/3.10*/bin/python3.10; do "$$found" -c "" 2> /dev/null && echo "$$found" && break; done)
+# What a user needs to fit and embed.
 CORE_TESTS := tests/pretext tests/encoders tests/structure tests/training/test_training_loop.py tests/training/test_training_checkpoint.py tests/graphs/test_graphs_edge_lists.py tests/graphs/test_graphs_checks.py tests/graphs/test_graphs_writers.py
 
 .PHONY: help install demo test test-lowest soak check format docs bench clean
@@ -38,10 +39,11 @@ test: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 test-lowest:
+	@test -n "$(LOWEST_PYTHON)" || { echo "make test-lowest needs Python 3.10: make test-lowest LOWEST_PYTHON=/path/to/python3.10"; exit 1; }
 	test -x $(LOWEST)/bin/pip || $(LOWEST_PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python tests/trust/lowest.py > $(LOWEST)/lowest.txt
 	$(LOWEST)/bin/pip install --disable-pip-version-check -q -r $(LOWEST)/lowest.txt "pytest>=8" hypothesis pandas networkx tomli
-	PYTHONPATH=src OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -p no:cacheprovider $(CORE_TESTS)
+	PYTHONPATH=$(CURDIR)/src OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -p no:cacheprovider $(CORE_TESTS)
 
 soak: install
 	OMP_NUM_THREADS=1 $(BIN)/python tests/trust/soak.py

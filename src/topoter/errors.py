@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import difflib
 import operator
+import re
 from collections.abc import Iterable
 
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _SHOWN = 40  # names that a message lists: all datasets, but not the columns of a wide table
 
 
@@ -45,6 +47,11 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     hint = f"Did you mean {by_lower[close[0]]!r}?" if close else f"Known: {', '.join(names[:_SHOWN])}{more}."
     return UsageError(f"Unknown {kind} {name!r}. {hint}")
+
+
+def visible(text: str, mark: str = "\\") -> str:
+    """Text from a user's file without what would steer a terminal or a page: escape sequences, changes of direction."""
+    return _UNSEEN.sub(lambda found: mark + found.group().encode("unicode_escape").decode()[1:], text)
 
 
 def whole_number(name: str, value: object, least: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -297,7 +298,7 @@ NO_MODULE = {
     "torch.hub:load": {"repo_or_dir": "somebody/something"},
 }
 NOT_HARMLESS = {
-    # PyG evaluates this argument as code.
+    # PyG evaluates this argument as code. Up to 2.5 it is a function, and so refused even with trust.
     "torch_geometric.nn:Sequential": {"input_args": "x -> open('ran', 'w')", "modules": []},
     "torch_geometric.nn.sequential:Sequential": {"input_args": "x: open('ran', 'w')", "modules": []},
     "torch.nn:Linear": {"in_features": 8, "out_features": 1},
@@ -317,7 +318,9 @@ def test_what_is_no_module_is_never_called(tmp_path, monkeypatch, encoder, trust
 def test_a_class_that_may_run_what_the_file_says_needs_trust(tmp_path, monkeypatch, encoder):
     path = crafted(tmp_path, encoder, NOT_HARMLESS[encoder])
     monkeypatch.chdir(tmp_path)
-    assert "pass trust_encoder=True" in refusal(TopoTER.load, path)
+    function = encoder.endswith(":Sequential") and inspect.isfunction(pyg.Sequential)
+    reason = "must be a torch module's class. It is a function." if function else "pass trust_encoder=True"
+    assert reason in refusal(TopoTER.load, path)
     assert not (tmp_path / "ran").exists()
 
 

@@ -19,17 +19,18 @@ from topoter.explorer.columns import MOST_GROUPS, column_data
 from topoter.tasks.neighbors import nearest
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+STEERING = "\u202egnp.exe\x1b[31m\x9b\u2066"  # a change of direction, an escape sequence
 COUNT = 60
 FRAMES = 9
 
 
 def arguments(count: int = COUNT, **changes: Any) -> dict[str, Any]:
-    """Three groups on a line, each around its own place; node 5 has a hostile name."""
+    """Three groups on a line, each around its own place; nodes 5 and 8 have hostile names."""
     generator = np.random.default_rng(0)
     group = np.arange(count) % 3
     points = np.stack([group * 10.0, np.zeros(count)], axis=1) + generator.normal(size=(count, 2))
     ids = [f"node-{i}" for i in range(count)]
-    ids[5] = HOSTILE
+    ids[5], ids[8] = HOSTILE, STEERING
     edges = np.stack([np.arange(count - 1), np.arange(1, count)])  # a path: 0 - 1 - 2 - ...
     return {
         "title": f"Map {HOSTILE}",
@@ -42,7 +43,7 @@ def arguments(count: int = COUNT, **changes: Any) -> dict[str, Any]:
         },
         "graph": GraphNeighbors.from_edges(edges, count),
         "map_name": "By hand",
-        "notes": [f"A note {HOSTILE}"],
+        "notes": [f"A note {HOSTILE}", f"Another {STEERING}"],
         **changes,
     }
 
@@ -269,6 +270,15 @@ def test_a_phone_scrolls_only_downwards(page: Any) -> None:
 def test_nothing_hostile_ran(page: Any) -> None:
     assert page.title == f"Map {HOSTILE}"
     assert page.execute_script("return document.querySelectorAll('img, script:not([type])').length") == 1
+
+
+def test_what_steers_is_shown_as_text(page: Any) -> None:
+    page.find_element("css selector", ".search input").send_keys("gnp.exe\ue007")
+    shown = r"\u202egnp.exe\x1b[31m\x9b\u2066"
+    assert state(page, "chosen") == shown.replace("x1b", "u001b")  # JSON's way to write it
+    text = page.execute_script("return document.documentElement.outerHTML")
+    assert f"Another {shown}" in text
+    assert not set(STEERING) & set("\x1b\x9b\u202e\u2066") & set(text)
 
 
 def test_twenty_thousand_nodes_are_drawn_once_a_frame_however_fast_events_come(browser: Any, tmp_path: Path) -> None:

@@ -79,5 +79,5 @@ def test_each_defect_is_said(changes, message):
 def test_good_graphs_pass():
     check_graph(graph())
     check_graph(graph(edge_weight=torch.tensor([0.0, 1.0]), time=torch.tensor([1, 2]), node_ids=["a", "b", "c"]))
-    check_graph(graph(x=as_matrix(scipy.sparse.eye_array(3).tocsr(), "x"), num_nodes=3))
+    check_graph(graph(x=as_matrix(scipy.sparse.csr_array(torch.eye(3).numpy()), "x"), num_nodes=3))
     check_graph(graph(edge_index=torch.zeros(2, 0, dtype=torch.long)))

@@ -250,6 +250,17 @@ def expected(name: str) -> Expected:
     return Expected(result, files, seconds, before, command.result(before))
 
 
+@cache
+def seconds_anew(name: str) -> float:
+    """How long the command takes in a process that imports everything itself; what comes of it is the same."""
+    command, folder = COMMANDS[name], new_folder()
+    started = time.monotonic()
+    told = _well(zygote.run(folder, command.call(), anew=True)).told
+    seconds = time.monotonic() - started
+    assert command.result(folder) | {"told": told} == expected(name).result, "forked and fresh processes differ"
+    return seconds
+
+
 def check_between(name: str, folder: Path, had_earlier: bool) -> None:
     """After a disturbance: what stands there is the earlier result, the new one, or nothing where there was none."""
     command, known = COMMANDS[name], expected(name)

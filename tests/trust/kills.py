@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 import zygote
 from campaign import case
-from commands import COMMANDS, check_after, check_between, expected, forget, new_folder
+from commands import COMMANDS, check_after, check_between, expected, forget, new_folder, seconds_anew
 
 STOPS = ("SIGTERM", "SIGINT", "SIGINT, ignored at start", "SIGINT twice")
+ANEW_EVERY = 20  # the others are forked from a process that has imported everything
 SHORT = {"fit a whole graph": 2, "embed": 1, "import": 2, "fit by default": 1}
 
 
@@ -22,8 +23,10 @@ def _disturbed(name: str, number: int, disturb: Callable[[random.Random, zygote.
     had_earlier = known.earlier is not None and number % 2 == 1
     if had_earlier:
         shutil.copytree(known.earlier, folder, dirs_exist_ok=True)
-    child = zygote.start(folder, COMMANDS[name].call(), anew=COMMANDS[name].anew, **options)
-    time.sleep(random_.uniform(0, known.seconds))
+    anew = COMMANDS[name].anew or number % ANEW_EVERY == ANEW_EVERY - 1
+    seconds = seconds_anew(name) if anew and not COMMANDS[name].anew else known.seconds
+    child = zygote.start(folder, COMMANDS[name].call(), anew=anew, **options)
+    time.sleep(random_.uniform(0, seconds))
     disturb(random_, child)
     left = child.orphans()
     assert not left, f"still running: {left}"

@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
-listed = re.search(r"^dependencies = \[(.*?)^\]", text, re.MULTILINE | re.DOTALL)
-assert listed is not None
-for name, lowest, rest in re.findall(r'"([\w-]+)>=([\d.]+)([^"]*)"', listed[1]):
-    marker = rest.partition(";")[2]
-    print(f"{name}=={lowest}{';' + marker if marker else ''}")
+for listed in ("dependencies", "scale"):
+    found = re.search(rf"^{listed} = \[(.*?)\]$", text, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    for name, lowest, rest in re.findall(r'"([\w-]+)>=([\d.]+)([^"]*)"', found[1]):
+        marker = rest.partition(";")[2]
+        print(f"{name}=={lowest}{';' + marker if marker else ''}")

@@ -153,17 +153,16 @@ def kernels(number: int) -> None:
     explore(number, shapes, check)
 
 
-def _enter_bits(name: str) -> None:
-    @case("same bits", name, 0, 25, 2)
+def _enter_bits(name: str, anew: bool) -> None:
+    @case("same bits", f"{name}, {'fresh' if anew else 'forked'} processes", 0, 25, 2)
     def attempt(number: int) -> None:
-        """Two fresh processes at once, with one thread and with two."""
+        """Two processes at once, with one thread and with two."""
         command, known, folders = COMMANDS[name], expected(name), (new_folder(), new_folder())
-        threads = ("1", "2") if random.Random(number).random() < 0.5 else ("2", "1")
+        counts = (1, 2) if random.Random(number).random() < 0.5 else (2, 1)
         children = [
-            zygote.start(folder, command.call(), anew=True, env={"OMP_NUM_THREADS": count})
-            for folder, count in zip(folders, threads)
+            zygote.start(folder, command.call(), anew=anew, threads=count) for folder, count in zip(folders, counts)
         ]
-        for child, folder, count in zip(children, folders, threads):
+        for child, folder, count in zip(children, folders, counts):
             ended = child.wait(300)
             assert ended.code == 0, ended.said
             differing = [key for key, value in command.result(folder).items() if known.result[key] != value]
@@ -172,4 +171,5 @@ def _enter_bits(name: str) -> None:
 
 
 for _kind in [name for name in COMMANDS if name.startswith("fit")]:
-    _enter_bits(_kind)
+    _enter_bits(_kind, True)
+    _enter_bits(_kind, False)

@@ -77,7 +77,10 @@ def _zygote() -> subprocess.Popen[str]:
 
 
 def start(folder: Path, arguments: Sequence[object], **options: Any) -> Child:
-    """Start `topoter ARGUMENTS` in a folder. Options: `env`, `ignore` (signals), `spare_memory` (bytes), `anew`."""
+    """Start `topoter ARGUMENTS` in a folder.
+
+    Options: `env`, `ignore` (signals), `spare_memory` (bytes), `threads`, and `anew` for a process that is not forked.
+    """
     zygote = _zygote()
     assert zygote.stdin is not None
     assert zygote.stdout is not None
@@ -118,6 +121,9 @@ def _become(request: dict[str, Any]) -> None:
     if "spare_memory" in request:  # a limit, as by `ulimit -v`, so far above what is used by now
         used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (used + request["spare_memory"],) * 2)
+    if threads := request.get("threads"):
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # for a process that has not read it yet
+        import_module("torch").set_num_threads(threads)
     sys.argv = ["topoter", *request["arguments"]]
     if request.get("anew"):
         os.execv(sys.executable, [sys.executable, "-m", *sys.argv])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,17 +16,10 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.segment import Segment
 from rich.text import Text
 
-from topoter.errors import PoorEmbeddingWarning, UsageError, unknown_name
+from topoter.errors import PoorEmbeddingWarning, UsageError, unknown_name, visible
 
 if TYPE_CHECKING:
     from topoter.training import Callback, EpochRecord, TrainingState
-
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-
-
-def visible(text: str) -> str:
-    """Text from a user's file without what would steer a terminal: escape sequences, changes of direction."""
-    return _UNSEEN.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 
 class _SafeConsole(Console):

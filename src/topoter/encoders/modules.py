@@ -36,7 +36,7 @@ class ModuleEncoder(Encoder):
         """A copy of the user's module, whose width is found by running it once; the original stays untrained."""
         if not isinstance(module, nn.Module):
             raise invalid_parameter("encoder", "TopoTER", "a name or a torch module", module)
-        module = copy.deepcopy(module)
+        module = _copied(module)
         probe = cls(module, 0).to(adjacency.device).eval()
         with torch.no_grad():
             h = probe(x, adjacency)
@@ -151,9 +151,14 @@ def is_plain_value(value: Any) -> bool:
     return True
 
 
+def _copied(module: nn.Module) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):  # up to PyG 2.5, copying a linear layer draws new weights first
+        return copy.deepcopy(module)
+
+
 def _computes_the_same(module: nn.Module, again: nn.Module, in_channels: int) -> bool:
     """Whether two modules give the same from the same weights, in training (dropout) and in evaluation."""
-    modules = copy.deepcopy(module).cpu(), again
+    modules = _copied(module).cpu(), again
     nodes = torch.arange(8)
     ring = torch.stack([torch.cat([nodes, nodes.roll(1)]), torch.cat([nodes.roll(1), nodes])])
     x = torch.rand(8, in_channels, generator=torch.Generator().manual_seed(0))

@@ -20,6 +20,7 @@ import msgspec
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from topoter.errors import visible
 from topoter.graphs.atomic import atomic_write
 
 HOME = "topoter.report"
@@ -84,11 +85,16 @@ class Page:
 
     def render(self) -> str:
         """The whole page as text."""
-        return templates().get_template("page.html.j2").render(
-            page=self,
-            style=Markup("").join([asset("report.css"), *self.styles]),
-            script=Markup("\n").join([*map(asset, SCRIPTS), *self.scripts]),
-        )  # fmt: skip
+        made = (
+            templates()
+            .get_template("page.html.j2")
+            .render(
+                page=self,
+                style=Markup("").join([asset("report.css"), *self.styles]),
+                script=Markup("\n").join([*map(asset, SCRIPTS), *self.scripts]),
+            )
+        )
+        return visible(made)
 
     def _repr_html_(self) -> str:
         """In a notebook: the page in a frame of its own, so that its styles stay there."""
@@ -111,4 +117,7 @@ def anchor(title: str) -> str:
 
 
 def _dumps(value: Any, **_options: Any) -> str:
-    return msgspec.json.encode(value).decode()  # what is not finite becomes null
+    text = msgspec.json.encode(value).decode()  # what is not finite becomes null
+    # A script would read \u001b as the character: the backslash is to be seen, but for line breaks and tabs.
+    text = re.sub(r"\\.", lambda found: f"\\{found[0]}" if found[0][1] in "ubfr" else found[0], text)
+    return visible(text, mark=r"\\")
