@@ -10,7 +10,7 @@ LOWEST_PYTHON ?= $(shell for found in python3.10 $$HOME/.pyenv/versions/3.10*/bi
 # What a user needs to fit and embed.
 CORE_TESTS := tests/pretext tests/encoders tests/structure tests/training/test_training_loop.py tests/training/test_training_checkpoint.py tests/graphs/test_graphs_edge_lists.py tests/graphs/test_graphs_checks.py tests/graphs/test_graphs_writers.py
 
-.PHONY: help install demo test test-lowest soak check format docs bench clean
+.PHONY: help install demo test test-lowest soak mutants audit check format docs bench clean
 
 help:
 	@echo "make install  set up .venv with all extras"
@@ -21,6 +21,8 @@ help:
 	@echo "make docs     the documentation, into site/"
 	@echo "make test-lowest  core tests with the lowest versions that pyproject.toml allows"
 	@echo "make soak     kills, bad input, full disks and more, for hours, into docs/reliability.md"
+	@echo "make mutants  change the code place by place and see whether the tests notice (needs cosmic-ray)"
+	@echo "make audit    are the packages installed those that are pinned, and as delivered? (no network)"
 	@echo "make bench    speed and memory, into results/bench.json and docs/performance.md"
 
 install: $(STAMP)
@@ -47,6 +49,13 @@ test-lowest:
 
 soak: install
 	OMP_NUM_THREADS=1 $(BIN)/python tests/trust/soak.py
+
+mutants: install
+	$(BIN)/pip install --disable-pip-version-check -q -c constraints.txt "cosmic-ray>=8.3"
+	OMP_NUM_THREADS=1 $(BIN)/python tests/trust/mutants.py
+
+audit: install
+	$(BIN)/python tests/trust/supply.py
 
 check: install
 	$(BIN)/ruff format --check src tests benchmarks examples

@@ -1,8 +1,9 @@
 """What all tests share: PyG imported quietly, and where the published data are."""
 
 import os
+import socket
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,24 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def listening() -> Callable[[int], list[str]]:
+    """Where a process waits for connections, as the kernel sees it: "127.0.0.1" for loopback, "0.0.0.0" for all."""
+    if not Path("/proc/self/net/tcp").exists():
+        pytest.skip("sockets are looked at in /proc")
+
+    def addresses(pid: int) -> list[str]:
+        own = {os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
+        found = []
+        for family, table in ((socket.AF_INET, "tcp"), (socket.AF_INET6, "tcp6")):
+            for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == "0A" and f"socket:[{fields[9]}]" in own:  # 0A is LISTEN
+                    words = bytes.fromhex(fields[1].partition(":")[0])
+                    packed = b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4))
+                    found.append(socket.inet_ntop(family, packed))
+        return found
+
+    return addresses

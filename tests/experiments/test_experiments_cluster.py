@@ -64,7 +64,7 @@ def cluster(tmp_path):
         process.wait()
 
 
-def test_a_worker_killed_in_the_middle_loses_nothing_and_nothing_is_made_twice(tmp_path, cluster):
+def test_a_worker_killed_in_the_middle_loses_nothing_and_nothing_is_made_twice(tmp_path, cluster, listening):
     address, worker = cluster
     workers = [worker(), worker()]
     runs, seen, store = own_runs("Told", 8), Seen(), Store.read(tmp_path / "out")
@@ -81,6 +81,8 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_nothing_is_made_twice(t
 
     with on_cluster(address) as engine, Client(address, set_as_default=False) as client:
         client.wait_for_workers(2, timeout=60)
+        assert listening(os.getpid()) == [], "topoter itself lets nobody in"
+        assert {address for process in workers for address in listening(process.pid)} == {"127.0.0.1"}
         killer = threading.Thread(target=kill_one)
         killer.start()
         assert make_all(runs, store, None, engine, seen) == []

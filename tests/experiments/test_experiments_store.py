@@ -16,6 +16,7 @@ import pytest
 
 from topoter.errors import DataError
 from topoter.experiments import experiment
+from topoter.experiments.limits import Limits, Stopped
 from topoter.experiments.runs import Run
 from topoter.experiments.store import Record, Store, plain, write_lines
 
@@ -69,6 +70,38 @@ def test_a_run_with_other_parameters_is_not_found_and_replaced(tmp_path, runs):
     store.add(record_of(other, 50.0))
     assert [record.scores for record in Store.read(tmp_path).records] == [{"accuracy": [50.0]}]
     assert Store.read(tmp_path).losses("order") == {}  # those of the run before are gone with it
+
+
+def test_a_run_that_a_limit_ended_stands_for_narrower_limits_and_for_its_row(tmp_path, runs):
+    store, run = Store.read(tmp_path), runs[0]
+    same_row = next(other for other in runs if other.key[:-1] == run.key[:-1] and other.seed != run.seed)
+    other_row = next(other for other in runs if other.key[:-1] != run.key[:-1])
+    ended = record_of(run, stopped=Stopped(by="time", limit=2.0))
+    store.add(ended)
+    three = (run, same_row, other_row)
+    narrow, wide = ([replace(each, limits=Limits(hours=hours)) for each in three] for hours in (1, 3))
+    assert [store.find(narrow[0]), store.done(narrow[0]), store.find(wide[0])] == [ended] * 3
+    assert store.done(wide[0]) is None, "with more time it is still to be made"
+    assert [store.limit_of(each) for each in narrow] == [ended, ended, None]
+    assert [store.limit_of(each) for each in wide] == [None] * 3
+    changed = replace(narrow[1].recipe, parameters={**run.recipe.parameters, "epochs": 7})
+    assert store.limit_of(replace(narrow[1], recipe=changed)) is None
+    store.add(record_of(run))
+    assert store.done(wide[0]) == record_of(run)
+    assert store.limit_of(narrow[1]) is None
+
+
+def test_what_another_wrote_is_taken_in_and_what_nobody_changed_is_not_read_again(tmp_path, runs, monkeypatch):
+    one, two = (Store.read(tmp_path / "new" / "folder") for _ in range(2))
+    one.add(record_of(runs[0]))
+    two.add(record_of(runs[1]))
+    assert len(two.records) == 2
+    assert one.of("order") == [record_of(runs[0])]
+    one.refresh("order")
+    assert one.records == two.records
+    monkeypatch.setattr("topoter.experiments.store.read_lines", lambda *_: pytest.fail("read again"))
+    one.refresh("order")
+    two.refresh("order")
 
 
 def test_without_a_folder_all_stays_in_memory(tmp_path, runs, monkeypatch):

@@ -14,7 +14,7 @@ from dense_oracle import pair_loss as naive_pair_loss
 from topoter.kernels import pair_decoder
 from topoter.kernels.pair_decoder import pair_loss
 from topoter.pretext import decoders as decoder_module
-from topoter.pretext.decoders import TransformationDecoder, entropy_of_types, type_prior
+from topoter.pretext.decoders import TransformationDecoder, cross_entropy_of_types, entropy_of_types, type_prior
 
 
 @pytest.fixture(params=[1, 2])
@@ -256,3 +256,31 @@ def test_the_prior_at_the_ends_of_the_range_stays_finite():
 def test_a_decoder_needs_a_layer():
     with pytest.raises(ValueError, match=r"The 'num_layers' parameter of TransformationDecoder must be at least 1"):
         TransformationDecoder(4, num_layers=0)
+
+
+def test_weights_are_drawn_as_nn_linear_would_and_from_one_generator():
+    decoder = TransformationDecoder(9, num_layers=3)
+    assert [tuple(layer.weight.shape) for layer in decoder.layers] == [(64, 9), (64, 64), (4, 64)]
+    for layer in decoder.layers:
+        bound = layer.in_features**-0.5
+        for parameter in layer.parameters():
+            assert parameter.abs().max() <= bound
+        assert layer.weight.max() > 0.8 * bound
+        assert layer.weight.min() < -0.8 * bound
+    first = [parameter.clone() for parameter in decoder.parameters()]
+    decoder.initialize(torch.Generator().manual_seed(0))  # what a new decoder starts with
+    assert all(torch.equal(a, b) for a, b in zip(first, decoder.parameters()))
+    decoder.initialize(torch.Generator().manual_seed(1))
+    assert not any(torch.equal(a, b) for a, b in zip(first, decoder.parameters()))
+    assert TransformationDecoder(9).scale == 1.0
+    assert TransformationDecoder(9, scale_edges=True).scale == 9.0
+
+
+def test_shares_of_the_types_and_what_guessing_them_costs():
+    torch.testing.assert_close(type_prior(0.3), torch.tensor([0.15, 0.15, 0.35, 0.35]))
+    torch.testing.assert_close(type_prior((0.2, 0.6)), torch.tensor([0.1, 0.3, 0.4, 0.2]))
+    assert entropy_of_types(torch.tensor([5, 5, 5, 5])) == pytest.approx(math.log(4))
+    assert entropy_of_types(torch.tensor([1, 0, 3, 0])) == pytest.approx(-0.25 * math.log(0.25) - 0.75 * math.log(0.75))
+    logits = torch.eye(4)[torch.tensor([0, 1, 1, 3])]
+    _, confusion = cross_entropy_of_types(logits, torch.tensor([0, 1, 2, 2]))
+    assert confusion.tolist() == [[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 1], [0, 0, 0, 0]]

@@ -63,10 +63,11 @@ def test_sections_are_reached_by_their_titles() -> None:
 
 
 def test_data_cannot_end_its_script_and_survives_the_trip() -> None:
-    value = {"a": "</script><!--", "b": [1.5, float("nan")], "c": "&\u2028"}
+    value = {"a": "</script><!--", "b": [1.5, float("nan")], "c": "&\u2028", "d": "\\u202e\n\t\x1b\u202e"}
     inner = templates().from_string("{{ value | tojson }}").render(value=value)
     assert not set("<>&'") & set(inner)
-    assert json.loads(inner) == {"a": "</script><!--", "b": [1.5, None], "c": "&\u2028"}
+    steering = {"c": r"&\u2028", "d": "\\u202e\n\t\\u001b\\u202e"}  # shown, not obeyed
+    assert json.loads(inner) == {"a": "</script><!--", "b": [1.5, None]} | steering
 
 
 def test_text_is_escaped_and_markup_is_not() -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
 
 from topoter.datasets import block_model, random_split
 from topoter.errors import DataError, TopoterError, UsageError
 from topoter.methods import UNKNOWN_LABEL, build, methods_of
-from topoter.tasks import node_classification, paper_protocol, probe
+from topoter.tasks import node_classification, paper_protocol
 from topoter.tasks.paper_protocol import score_as_the_authors
-from topoter.tasks.probe import Split, fit_probe
 
 SMALL = {"out_channels": 16, "epochs": 12, "patience": None}
 PEER = {"out_channels": 16, "epochs": 8}
@@ -149,34 +147,6 @@ def test_propagated_is_the_dense_formula(graph):
     np.testing.assert_allclose(z, expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_the_probe_chooses_as_an_exhaustive_search_would(graph):
-    """Also: looking only at the span of the training rows changes no prediction."""
-    rng = np.random.default_rng(0)
-    z = rng.normal(size=(400, 90)) + np.eye(4)[graph.y.numpy()] @ rng.normal(size=(4, 90))
-    split, y = node_classification.split_of(graph), graph.y.numpy()
-    scores = []
-    for name, fit_scale in probe.SCALINGS.items():
-        scaled = fit_scale(z)(z)
-        right = [
-            LogisticRegression(C=penalty, max_iter=2000).fit(scaled[split.train], y[split.train]).predict(scaled) == y
-            for penalty in probe.PENALTIES
-        ]
-        val = [values[split.val].mean() for values in right]
-        for place, penalty in enumerate(probe.PENALTIES):
-            around = np.mean(val[max(0, place - 1) : place + 2])  # with its neighbours: a lone peak is luck
-            scores.append((around, val[place], right[place][split.test].mean(), name, penalty))
-    _, val, test, scaling, penalty = max(scores, key=lambda item: item[0])
-    result = fit_probe(z, y, split)
-    assert (result.scaling, result.penalty) == (scaling, penalty)
-    assert result.val == pytest.approx(100 * val)
-    assert result.test == pytest.approx(100 * test, abs=0.5)
-
-
-def test_constant_embeddings_score_as_guessing_does(graph):
-    result = fit_probe(np.ones((400, 3)), graph.y.numpy(), node_classification.split_of(graph))
-    assert result.test < 40
-
-
 def test_the_authors_protocol_does_select_on_test(graph):
     """The mark on its numbers is earned: other test labels choose another number of epochs."""
     _, z = fit(graph, "raw", {})
@@ -217,6 +187,3 @@ def test_clear_errors(graph):
     del unlabelled.train_mask
     with pytest.raises(DataError, match="no labels or no split"):
         node_classification.split_of(unlabelled)
-    one_class = Split(np.array([0, 1]), np.array([2]), np.array([3]))
-    with pytest.raises(DataError, match="single class"):
-        fit_probe(np.eye(4), np.zeros(4, dtype=int), one_class)

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -120,7 +121,9 @@ def wait_for(state: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.01)
 
 
-def test_a_killed_process_ends_the_others_and_the_training_is_resumed(graph: Path, two: Path, tmp_path: Path) -> None:
+def test_a_killed_process_ends_the_others_and_the_training_is_resumed(
+    graph: Path, two: Path, tmp_path: Path, listening: Callable[[int], list[str]]
+) -> None:
     process = subprocess.Popen(
         command(2, "fit", graph, "-o", "model.topoter", *OPTIONS),
         cwd=tmp_path,
@@ -130,6 +133,8 @@ def test_a_killed_process_ends_the_others_and_the_training_is_resumed(graph: Pat
         text=True,
     )
     wait_for(tmp_path / "model.topoter.resume", process)
+    reached = [address for worker in workers_of(process.pid) for address in listening(worker)]
+    assert set(reached) == {"127.0.0.1"}, "the processes talk over loopback, and nobody else is let in"
     os.kill(workers_of(process.pid)[-1], signal.SIGKILL)
     _, said = process.communicate(timeout=60)  # within a minute
     assert process.returncode != 0

@@ -58,14 +58,16 @@ def page(rows: list[dict[str, Any]]) -> str:
         if cases:
             text += "\n| case | tried | fail now |\n|---|---:|---:|\n"
         for row in cases:
-            text += f"| {row['case']} | {row['tried']:,} | {len(row['failed'])} |\n"
+            places = f" ({row['of']} places)" if "of" in row else ""
+            text += f"| {row['case']}{places} | {row['tried']:,} | {len(row['failed'])} |\n"
         if defects:
             text += "\nFound and mended:\n\n"
         for row in defects:
             text += f"- {row['defect']} ({row['times']} at first). {row['mended']} Held by `{row['test']}`.\n"
         for row in cases:
             for number, why in row["failed"].items():
-                text += f"\nOpen: {row['case']}, attempt {number}: {why}\n"
+                what = "Survived" if "of" in row else "Open"
+                text += f"\n{what}: {row['case']}, attempt {number}: {why}\n"
     return text
 
 
