@@ -49,7 +49,8 @@ def cluster(tmp_path):
 
     def start(*arguments: str) -> subprocess.Popen[bytes]:
         log = (tmp_path / f"{len(processes)}.log").open("wb")
-        command = [sys.executable, "-m", *arguments, "--no-dashboard"]
+        # As docs/reproducing.md has it: without these, Dask's web pages are served to all interfaces.
+        command = [sys.executable, "-m", *arguments, "--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
         processes.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
         log.close()
         return processes[-1]
@@ -57,7 +58,7 @@ def cluster(tmp_path):
     def worker() -> subprocess.Popen[bytes]:
         return start("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny")
 
-    start("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", address.rpartition(":")[2])
+    start("distributed.cli.dask_scheduler", "--port", address.rpartition(":")[2])
     yield address, worker
     for process in processes:
         process.kill()

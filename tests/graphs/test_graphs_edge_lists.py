@@ -70,8 +70,8 @@ def test_notes_say_header_comments_and_ignored_columns(tmp_path):
 
 @pytest.mark.parametrize(
     "ids",
-    [["007", "7"], ["NA", "null"], ["12345678901234567890", "3"], ["1.0", "1"], ["2020-01-01", "2020-01-02"],
-     ["true", "false"], ["é", "zürich"], ["-1", "a b"]],
+    [["007", "7"], ["0x7", "8"], ["NA", "null"], ["12345678901234567890", "3"], ["1.0", "1"],
+     ["2020-01-01", "2020-01-02"], ["true", "false"], ["é", "zürich"], ["-1", "a b"]],
 )  # fmt: skip
 def test_ids_are_kept_as_written(tmp_path, ids):
     data, _ = read_graph(write(tmp_path / "e.csv", f"source,target\n{ids[0]},{ids[1]}\n"))

@@ -96,6 +96,9 @@ def test_files_that_hold_something_else_say_what(tmp_path):
     (tmp_path / "z.csv").write_text("id,z0\na,1\nb,2\na,3\n")
     with pytest.raises(DataError, match="node id 'a' stands there more than once"):
         read_embeddings(tmp_path / "z.csv")
+    (tmp_path / "z.csv").write_text("id,z0\na,1\nb,1e39\n")
+    with pytest.raises(DataError, match="it has a number beyond float32"):
+        read_embeddings(tmp_path / "z.csv")
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(DataError, match=r"folder.csv is a folder, not a file"):
         read_embeddings(tmp_path / "folder.csv")

@@ -15,6 +15,7 @@ import re
 import struct
 import xml.etree.ElementTree as ElementTree
 import zipfile
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def as_float32(value: float) -> float:
 
 def edge_list(text: bytes, delimiter: str, header: bool, time_column: str | None = None, drop: bool = False) -> Graph:
     rows = rows_of(text, delimiter)
-    width = len(rows[0])
+    width = Counter(map(len, rows)).most_common(1)[0][0]  # a line of another width is the odd one, also the first
     names = [str(place) for place in range(1, width + 1)]
     if header:
         names = [word.strip() or place for word, place in zip(rows[0], names)]

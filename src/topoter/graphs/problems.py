@@ -20,6 +20,7 @@ READING_ERRORS = (
     *(ValueError, TypeError, LookupError, OSError, EOFError, SyntaxError, OverflowError, MemoryError),
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, struct.error, NotImplementedError),
 )
+_LONGEST = 300
 
 
 def existing(path: Path) -> Path:
@@ -29,7 +30,8 @@ def existing(path: Path) -> Path:
 
 
 def first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
+    line = (str(error) or type(error).__name__).splitlines()[0]
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..."  # it may quote the file
 
 
 @contextmanager

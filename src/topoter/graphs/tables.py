@@ -41,7 +41,7 @@ class Table(ABC):
         """The place of a row in words."""
 
     def padded_integers(self) -> bool:
-        """Whether some field may look like 007, which type inference would turn into 7."""
+        """Whether some field may look like 007 or 0x7, which type inference would turn into 7."""
         return False
 
     def keep_good(self, bad: np.ndarray, complaint: Callable[[int], str], dropped: str) -> np.ndarray:

@@ -97,8 +97,8 @@ class TextTable(Table):
         return table
 
     def padded_integers(self) -> bool:
-        at_start = re.match(rb"-?0[0-9]", self.text)
-        return bool(at_start or re.search(rb"[\n,;|\t \"]-?0[0-9]", self.text))
+        at_start = re.match(rb"-?0[0-9xX]", self.text)
+        return bool(at_start or re.search(rb"[\n,;|\t \"]-?0[0-9xX]", self.text))
 
     def where(self, row: int) -> str:
         """The place of a data row, as "file, line n"; the file is scanned again, so only call it to fail."""

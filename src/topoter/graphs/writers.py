@@ -148,7 +148,11 @@ def _read_table(path: Path) -> tuple[pa.Array, np.ndarray]:
     if "embedding" in columns and not in_text:
         values = pc.list_flatten(table["embedding"]).to_numpy()
         return ids, values.reshape(len(table), -1).astype(np.float32, copy=False)
-    return ids, np.stack([table[name].to_numpy() for name in columns], axis=1).astype(np.float32)
+    try:
+        with np.errstate(over="raise"):
+            return ids, np.stack([table[name].to_numpy() for name in columns], axis=1).astype(np.float32)
+    except FloatingPointError:
+        raise ValueError("it has a number beyond float32") from None
 
 
 def _read_array(path: Path) -> tuple[pa.Array, np.ndarray]:
