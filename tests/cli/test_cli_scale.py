@@ -53,7 +53,7 @@ def test_estimate_tells_before_anything_is_read(graph: Path) -> None:
     found = json.loads(answer.stdout)
     assert (found["nodes"], found["edges"], found["features"], found["channels"]) == (20_000, 60_000, 8, CHANNELS)
     assert found["fit_fits"]
-    assert found["seconds_per_epoch"] > 0
+    assert found["seconds_around_epochs"] > 0
 
 
 def test_a_graph_that_does_not_fit_says_so_at_once(tmp_path: Path, graph: Path) -> None:
