@@ -73,6 +73,14 @@ def test_the_page_is_true(network: Path) -> None:
     assert (network / "map.html").stat().st_size > 10_000
 
 
+def test_the_script_of_the_whole_story_has_the_commands_of_the_page() -> None:
+    script = (ROOT / "examples" / "social_story.sh").read_text(encoding="utf-8").splitlines()
+    long = [one for one in commands() if one[0] == "search" or "--recipe" in one]
+    assert [shlex.split(line)[1:] for line in script if line.startswith("topoter ")] == [
+        one for one in commands() if one not in long
+    ]
+
+
 def test_labels_among_the_features_are_refused(network: Path) -> None:
     arguments = ["--graph", "edges.csv", "--features", "nodes.csv", "--labels", "nodes.csv", "--label-column", "city"]
     line = fails(1, "evaluate", "node", *arguments, "--quiet", cwd=network)
