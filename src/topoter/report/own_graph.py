@@ -8,7 +8,7 @@ from typing import Any
 
 from topoter import __version__
 from topoter.experiments.own_graph import OURS, OwnRow, difference
-from topoter.report.page import Page, Section
+from topoter.report.page import Page, Section, part
 from topoter.report.tables import Cell, Mark, Table, many, mean_and_deviation
 from topoter.report.tables import difference as shown_difference
 
@@ -19,7 +19,8 @@ def own_table(rows: Sequence[OwnRow], caption: str) -> Table:
     metrics = list(next(row for row in reversed(rows)).scores)
     best = max(row.mean for row in rows)
     columns = ["method", *(f"{metric} %" for metric in metrics), *(["topoter − it", "p"] if ours else [])]
-    return Table(columns, [_cells(row, ours, metrics, best) for row in rows], caption=caption)
+    note = "Signs stand where p is below 0.05; without one a difference may be chance." if ours else ""
+    return Table(columns, [_cells(row, ours, metrics, best) for row in rows], caption=caption, note=note)
 
 
 def _cells(row: OwnRow, ours: OwnRow | None, metrics: Sequence[str], best: float) -> list[Any]:
@@ -32,7 +33,7 @@ def _cells(row: OwnRow, ours: OwnRow | None, metrics: Sequence[str], best: float
     if row is ours:
         return [*cells, None, None]
     gap = difference(ours, row)
-    mark = Mark.WITHIN if not gap.certain else Mark.BETTER if gap.mean > 0 else Mark.WORSE
+    mark = None if not gap.certain else Mark.BETTER if gap.mean > 0 else Mark.WORSE
     return [
         *cells,
         shown_difference(gap.mean, mark if gap.p is not None else None),
@@ -74,9 +75,10 @@ def write_own_page(
     )
     intro = (
         f"Mean and deviation over {many(seeds, 'split')}. Every method sees the same splits; what is chosen is chosen "
-        "on validation labels, and test labels are read once. A p-value is that of the paired t-test over the splits."
+        "on validation labels, and test labels are read once. A p-value is that of the paired t-test over the splits. "
+        "random-init is topoter's encoder before training."
     )
     page.sections.append(Section("Scores", intro, [table]))
     page.sections.append(Section("The data", "", list(notes)))
-    page.sections.append(Section("Again", "The command that made this page:", [command]))
+    page.sections.append(Section("Again", "The command that made this page:", [part("code", lines=[command])]))
     page.write(path)
