@@ -24,8 +24,8 @@ TITLES = {
     "hostile input": "Files made to do harm, a test each",
     "numbers": "Extreme values and extreme graphs: finite embeddings, or one line; kernels against their plain twins",
     "same bits": "The same seed in fresh processes, 1 and 2 threads, under load: equal bits",
-    "supply": "Lowest declared versions, Python 3.10 and 3.13",
-    "tests": "Mutants of the code that the tests must notice; the suite in random order",
+    "supply": "Lowest declared versions, on Python 3.10; packages against their pins",
+    "tests": "Mutants of the code, drawn at random: what fails now are those that no test noticed",
 }
 
 
