@@ -214,8 +214,9 @@ def tables(result: dict[str, Any]) -> str:
         "",
         "### Time to accuracy",
         "",
-        "CPU seconds of fitting and embedding until validation accuracy, the mean of three seeds, is within half a point "
-        "of what it is with all epochs; a method is trained anew with 1/16, 1/8, ... of its epochs (ours also with none).",
+        "CPU seconds of fitting and embedding until validation accuracy, the mean of three seeds, is within half a "
+        "point of what it is with all epochs; a method is trained anew with 1/16, 1/8, ... of its epochs (ours also "
+        "with none).",
         "",
         "| dataset | method | accuracy in the end | epochs needed | accuracy then | CPU s | CPU s of all epochs |",
         "|---|---|---|---|---|---|---|",
