@@ -61,6 +61,7 @@ def _row(dataset: str, method: str, runs: dict[int, list[tuple[float, float]]]) 
     return {
         "dataset": dataset,
         "method": method,
+        "seeds": len(runs[close]),
         "final_accuracy": final,
         "epochs": close,
         "accuracy": accuracy[close],
