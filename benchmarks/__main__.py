@@ -218,7 +218,7 @@ def tables(result: dict[str, Any]) -> str:
         "point of what it is with all epochs; a method is trained anew with 1/16, 1/8, ... of its epochs (ours also "
         "with none).",
         "",
-        "| dataset | method | seeds | accuracy in the end | epochs needed | accuracy then | CPU s | CPU s of all epochs |",
+        "| dataset | method | seeds | in the end | epochs needed | accuracy then | CPU s | CPU s, all epochs |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in result.get("time_to_accuracy", []):
