@@ -35,8 +35,8 @@ def compare(graph: Data, seed: int, **parameters: object) -> dict[str, float]:
     held_out = torch.rand(graph.num_nodes, generator=torch.Generator().manual_seed(seed)) < SHARE
     seen = (~held_out).nonzero().flatten()
     edge_index, _ = subgraph(seen, graph.edge_index, relabel_nodes=True, num_nodes=graph.num_nodes)
-    rest = Data(x=graph.x[seen], edge_index=edge_index)
-    whole = Data(x=graph.x, edge_index=graph.edge_index)
+    rest = Data(x=graph.x[seen], edge_index=edge_index, node_ids=seen.numpy())  # ids: who is who in both graphs
+    whole = Data(x=graph.x, edge_index=graph.edge_index, node_ids=np.arange(graph.num_nodes))
 
     def model() -> TopoTER:
         return TopoTER(**parameters, random_state=seed)

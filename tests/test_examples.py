@@ -50,6 +50,6 @@ def module(name: str) -> ModuleType:
 
 
 def test_nodes_never_seen_are_classified_nearly_as_well(real_data: Path) -> None:
-    accuracy = module("held_out_nodes").compare(load("pubmed", data_root=real_data), seed=0, out_channels=64, epochs=25)
-    assert accuracy["held out"] > 65, "three classes: guessing gives 40"
+    accuracy = module("held_out_nodes").compare(load("cora", data_root=real_data), seed=0, out_channels=64, epochs=25)
+    assert accuracy["held out"] > 75, "seven classes: guessing gives 30"
     assert accuracy["held out"] > accuracy["in training"] - 3
