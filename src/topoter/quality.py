@@ -82,13 +82,18 @@ def poor_features(model: Any, data: Any) -> list[str]:
 
 def few_directions(model: Any, data: Any) -> list[str]:
     """Whether nodes differ in few directions, as they do where one feature outweighs all others."""
-    (features, adjacency), _ = model._batch(data)
-    z = model.model_.embed(features, adjacency).float()
-    rank, most = directions(z), min(z.size(1), int(data.x.size(1)))
+    encoder = model.model_.encoder
+    if encoder.variances is not None:  # no need to embed all nodes once more
+        rank = wide(encoder.variances)
+    else:
+        (features, adjacency), _ = model._batch(data)
+        rank = directions(model.model_.embed(features, adjacency).float())
+    width = encoder.out_channels
+    most = min(width, int(data.x.size(1)))
     if rank >= max(3, LEAST_DIRECTIONS * most):
         return []
     return [
-        f"The embedding has {z.size(1)} channels, but nodes differ in {rank} directions only. Bring your features to "
+        f"The embedding has {width} channels, but nodes differ in {rank} directions only. Bring your features to "
         "one scale (a DataFrame or a table file is prepared so), or give more of them."
     ]
 
@@ -96,5 +101,8 @@ def few_directions(model: Any, data: Any) -> list[str]:
 def directions(z: Tensor) -> int:
     """In how many directions rows differ, not counting those that vary a hundred times less than the widest."""
     centred = z - z.mean(dim=0)
-    variances = torch.linalg.eigvalsh((centred.t() @ centred).double())
+    return wide(torch.linalg.eigvalsh((centred.t() @ centred).double()))
+
+
+def wide(variances: Tensor) -> int:
     return int((variances > LEAST_DEVIATION**2 * variances.max().clamp(min=1e-30)).sum())

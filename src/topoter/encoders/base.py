@@ -26,6 +26,7 @@ class Encoder(nn.Module):
 
     out_channels: int
     pools = False  # whether its rows are graphs already, not nodes
+    variances: Tensor | None = None  # of the embedding's columns, if they are principal axes; known after a fit only
     remembers_nodes = False  # whether what it says of a node depends on which node it was in the fitted graph
 
     @property

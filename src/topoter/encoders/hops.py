@@ -216,7 +216,8 @@ class Hops(Encoder):
         self.lengths = scale.float().to(device)
         values, axes = torch.linalg.eigh((scale[:, None] * moments * scale).double())
         values, axes = values.flip(0)[: self._most], axes.flip(1)[:, : self._most]
-        self.axes = axes[:, values > 1e-10 * values.max()].float().to(device)
+        kept = values > 1e-10 * values.max()
+        self.axes, self.variances = axes[:, kept].float().to(device), values[kept]
         self.out_channels = self.axes.size(1)
 
     def part_lengths(self) -> list[float]:
