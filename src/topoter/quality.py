@@ -62,7 +62,7 @@ def poor_features(model: Any, data: Any) -> list[str]:
     """Whether there are no features, or none that tells nodes apart once rows are scaled."""
     if data.get("feature_names") == STRUCTURAL_NAMES:
         holds = (
-            "the embedding holds their places in this graph, so it is of no use for another one"
+            "the embedding holds their places in this graph: good for it as it grows, not for another one"
             if model.effective_params()["encoder"] == "hops"
             else "degrees alone tell them apart, and the embedding can hold little more"
         )
