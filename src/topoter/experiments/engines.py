@@ -58,10 +58,10 @@ def on_this_machine(jobs: int) -> Engine:
     environment["LOKY_MAX_MEMORY_LEAK_SIZE"] = "1e18"  # a larger dataset is no leak: keep the process
 
     def start() -> Executor:
-        executor: Executor = ProcessPoolExecutor(
-            jobs, initializer=_begin_work, initargs=(threads, os.getpid()), env=environment
-        )
-        with _no_interrupt(), _without_warning("resource_tracker"):
+        with _no_interrupt(), _without_warning("resource_tracker"):  # loky's tracker may start with the executor
+            executor: Executor = ProcessPoolExecutor(
+                jobs, initializer=_begin_work, initargs=(threads, os.getpid()), env=environment
+            )
             executor.submit(os.getpid)  # starts all of them
         return executor
 
