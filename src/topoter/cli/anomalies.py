@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from topoter.cli.graph_options import ModelOptions, takes_options
 from topoter.cli.output import Seed, out, print_json, show_log
-from topoter.cli.reading import ModelOptions, takes_options
+from topoter.cli.reading import load_both
 
 SHOWN = 10
 
@@ -34,7 +35,7 @@ def run(
     show_log(options.quiet)
     for path in (out_path, pairs_path):
         check_table_destination(path)
-    fitted, data = options.load_both()
+    fitted, data = load_both(options)
     found = find_anomalies(fitted, data, top, seed)
     ids: Any = data.get("node_ids")
     names = list(range(data.num_nodes)) if ids is None else list(ids)

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from topoter.cli.graph_options import DropBad, Header
 from topoter.cli.output import Json, Quiet, Seed, note, out, print_json
-from topoter.cli.reading import DropBad, Header, edges_between
+from topoter.cli.reading import edges_between
 
 Embeddings = Annotated[Path, typer.Argument(help="Embeddings that `topoter embed` wrote: .parquet, .csv or .npy.")]
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from topoter.cli.graph_options import GraphOptions, SetOptions
 from topoter.cli.output import Quiet, make_folder, note, out, show_log, training_progress
-from topoter.cli.reading import GraphOptions, SetOptions, load_graph, load_graph_set
+from topoter.cli.reading import load_graph, load_graph_set
 from topoter.errors import unknown_name
 
 if TYPE_CHECKING:

@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from topoter.cli.graph_options import ModelOptions, SetOptions, takes_options
 from topoter.cli.output import Memory, out, print_json, share_bar, show_log
-from topoter.cli.reading import (
-    ModelOptions,
-    SetOptions,
-    in_memory,
-    is_graph_set,
-    load_graph,
-    load_graph_set,
-    takes_options,
-)
+from topoter.cli.reading import in_memory, is_graph_set, load_graph, load_graph_set
 from topoter.errors import UsageError
 
 if TYPE_CHECKING:

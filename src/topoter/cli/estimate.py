@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from topoter.cli.graph_options import GraphOptions, takes_options
 from topoter.cli.output import Memory, out, print_json, show_log
-from topoter.cli.reading import GraphOptions, load_graph, takes_options
+from topoter.cli.reading import load_graph
 
 
 @takes_options

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from topoter.cli.graph_options import GraphOptions, SetOptions, takes_options
 from topoter.cli.output import MaxHours, MaxMemory, Recipe, make_folder, out, print_json, show_log
 from topoter.cli.own_labels import LabelColumn, LabelsFile, evaluate_own, own_parameters
-from topoter.cli.reading import GraphOptions, SetOptions, takes_options
 from topoter.errors import UsageError, unknown_name
 
 SEEDS = 3

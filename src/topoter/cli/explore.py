@@ -9,8 +9,9 @@ import numpy as np
 import typer
 
 from topoter.cli.cluster import Embeddings
+from topoter.cli.graph_options import DropBad, Header
 from topoter.cli.output import Json, Quiet, Seed, note, out, print_json
-from topoter.cli.reading import DropBad, Header, edges_between
+from topoter.cli.reading import edges_between
 from topoter.errors import DataError, UsageError
 
 if TYPE_CHECKING:

@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from topoter.cli.graph_options import GraphOptions, SetOptions, takes_options
 from topoter.cli.output import Device, Recipe, Seed, describe, out, print_json, show_log, training_progress
-from topoter.cli.reading import (
-    GraphOptions,
-    SetOptions,
-    is_graph_set,
-    load_graph,
-    load_graph_set,
-    load_over_time,
-    takes_options,
-)
+from topoter.cli.reading import is_graph_set, load_graph, load_graph_set, load_over_time
 from topoter.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from topoter.cli.graph_options import DropBad, Header
 from topoter.cli.output import Json, Memory, Quiet, note, out, print_json, share_bar, show_log
-from topoter.cli.reading import DropBad, Header
 
 
 def run(

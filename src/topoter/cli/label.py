@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from topoter.cli.graph_options import GraphOptions, takes_options
 from topoter.cli.output import Device, Seed, out, print_json, show_log, training_progress
 from topoter.cli.own_labels import LabelColumn, aligned, load_labelled
-from topoter.cli.reading import GraphOptions, takes_options
 from topoter.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from topoter.cli.graph_options import ModelOptions, takes_options
 from topoter.cli.output import Seed, out, print_json, progress_bar, show_log
-from topoter.cli.reading import ModelOptions, takes_options
+from topoter.cli.reading import load_both
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,7 +43,7 @@ def run(
     if node is not None and candidates is not None:
         raise UsageError("Give --for or --candidates, not both.")
     check_writable(out_path)
-    fitted, data = options.load_both()
+    fitted, data = load_both(options)
     asked = _pairs_in(candidates, data) if candidates is not None else None
     asked = _pairs_of(node, data) if node is not None else asked
     with atomic_write(out_path) as temporary:

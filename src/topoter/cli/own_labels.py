@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from topoter.cli.graph_options import GraphOptions, SetOptions
 from topoter.cli.output import out, print_json
-from topoter.cli.reading import GraphOptions, SetOptions, is_graph_set, load_graph, load_graph_set
+from topoter.cli.reading import is_graph_set, load_graph, load_graph_set
 from topoter.errors import DataError, UsageError
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from topoter.cli.graph_options import GraphOptions, takes_options
 from topoter.cli.output import Seed, make_folder, out, print_json, show_log
 from topoter.cli.own_labels import LabelColumn, LabelsFile, load_labelled
-from topoter.cli.reading import GraphOptions, load_graph, takes_options
+from topoter.cli.reading import load_graph
 from topoter.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
