@@ -16,23 +16,17 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from torch import nn
 
-from topoter.encoders import (
-    ENCODERS,
-    Hops,
-    ModuleEncoder,
-    describe_module,
-    is_plain_value,
-)
-from topoter.errors import DataError, UsageError, invalid_parameter, unknown_name, whole_number
+from topoter.encoders import ENCODERS, Hops
+from topoter.errors import UsageError, invalid_parameter, unknown_name, whole_number
 from topoter.graphs import GraphDirectory, aligned, match_features
 from topoter.graphs.ids import keys_of, rows_of_nodes
-from topoter.graphs.preparation import plain_preparation, read_preparation
 from topoter.graphs.sets import graph_ids
 from topoter.levels import defaults, read_at_level
 from topoter.output_frames import as_configured, set_output
 from topoter.pretext.objectives import is_plain, named_terms
 from topoter.pretext.transformation import check_transformable
 from topoter.quality import warn_if_poor
+from topoter.saved_models import load_fitted, save_fitted
 from topoter.structure.adjacency import Adjacency, Cleaning
 from topoter.structure.features import prepare_features
 from topoter.structure.graph_sets import POOLINGS, Batch, GraphSet
@@ -52,7 +46,7 @@ from topoter.training.batches import (
     whole_graph,
 )
 from topoter.training.building import build_model
-from topoter.training.checkpoint import fingerprint, load_checkpoint, load_weights, save_checkpoint
+from topoter.training.checkpoint import fingerprint
 from topoter.training.distributed import current_group
 
 if TYPE_CHECKING:
@@ -113,9 +107,9 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         on_epoch: called after every epoch with its `EpochRecord`; for more see the `callbacks` of `fit`.
 
     Attributes after `fit`: `model_` (the module), `history_` (a list of `EpochRecord`), `cleaning_` (what had to
-    be changed to make the edges undirected and simple), `num_nodes_`, `num_edges_`, `n_features_in_`,
-    `feature_names_in_` if known, `node_ids_` (level "node"), `preparation_` (how tables become features; None where
-    features were numbers already), `random_state_` (the seed that was used).
+    be changed to make the edges undirected and simple), `num_nodes_`, `num_edges_`, `num_graphs_` (level "graph"),
+    `n_features_in_`, `feature_names_in_` if known, `node_ids_` (level "node"), `preparation_` (how tables become
+    features; None where features were numbers already), `random_state_` (the seed that was used).
     """
 
     def __init__(
@@ -220,7 +214,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         batches, cleanings = zip(*(self._batch(graph) for graph in graphs))
         self.cleaning_ = Cleaning(*map(sum, zip(*map(astuple, cleanings))))  # over all times
         self.num_edges_ = sum(adjacency.num_edges for _, adjacency in batches)
-        state.fingerprint = fingerprint(self._plain_parameters(), graphs)
+        state.fingerprint = fingerprint(self.plain_parameters(), graphs)
         return self._train(state, transitions(batches), callbacks)
 
     def fit_transitions(self, x: torch.Tensor, observed: Sequence[Any], *, callbacks: Any = None) -> TopoTER:
@@ -232,7 +226,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         features = next(iter(batches))[0]
         seen = [graph for transition in observed for graph in (transition.before, transition.after)]
         graphs = [Data(x=x, edge_index=graph.edge_index, edge_weight=graph.edge_weight) for graph in seen]
-        state.fingerprint = fingerprint(self._plain_parameters(), graphs)
+        state.fingerprint = fingerprint(self.plain_parameters(), graphs)
         return self._train(state, [(features, transition) for transition in observed], callbacks)
 
     def _start(self, data: Data | list[Data] | GraphDirectory) -> tuple[TrainingState, Iterable[Any]]:
@@ -253,6 +247,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         if isinstance(data, list):
             batch_size = whole_number("batch_size", self.batch_size, 1)
             self._remember_features(data[0])
+            self.num_graphs_ = len(data)
             graphs, self.cleaning_ = GraphSet.from_graphs(data, parameters["feature_scaling"])
             check_transformable(graphs.adjacency, parameters["perturbation_rate"])
             batches = ShuffledBatches(graphs, batch_size, generator, device)
@@ -415,30 +410,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         """
         if not hasattr(self, "model_"):
             raise NotFitted("This TopoTER is not fitted yet: there is nothing to save.")
-        parameters = self._plain_parameters()
-        if not isinstance(parameters["encoder"], str):
-            assert isinstance(self.model_.encoder, ModuleEncoder)
-            described = describe_module(self.model_.encoder.module, self.n_features_in_)
-            parameters["encoder"], parameters["encoder_parameters"] = described
-        elif not is_plain_value(parameters["encoder_parameters"]):
-            raise UsageError(
-                "A model whose encoder_parameters are not plain numbers, names and lists of them cannot be saved. "
-                f"Got {parameters['encoder_parameters']!r}."
-            )
-        tensors = self.model_.state_dict()
-        # Code of the user's own is not kept: embedding does not need it. A model that was loaded has none.
-        if not is_plain(parameters["objective"]) or not self.model_.objectives:
-            parameters["objective"] = None
-            tensors = {name: tensor for name, tensor in tensors.items() if name.startswith("encoder.")}
-        content = {
-            "parameters": parameters,
-            "num_features": self.n_features_in_,
-            "out_channels": self.model_.encoder.out_channels,
-            "feature_names": list(getattr(self, "feature_names_in_", [])) or None,
-            "preparation": plain_preparation(getattr(self, "preparation_", None)),
-            "history": [[record.epoch, record.loss, record.metrics] for record in self.history_],
-        }
-        save_checkpoint(path, "model", tensors, content)
+        save_fitted(self, path)
 
     @classmethod
     def load(cls, path: str | Path, device: str = "cpu", *, trust_encoder: bool = False) -> TopoTER:
@@ -446,38 +418,19 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
 
         `trust_encoder`: import the encoder's class even from a module that was not imported yet.
         """
-        tensors, content = load_checkpoint(path, "model")
-        try:
-            given = dict(content["parameters"])
-            objective = given.pop("objective")
-            estimator = cls(**given, objective=objective or "paper", device=device)
-            estimator.n_features_in_ = int(content["num_features"])
-            estimator.preparation_ = read_preparation(content.get("preparation"))
-            names, out_channels = content["feature_names"], content["out_channels"]
-            history = [EpochRecord(epoch, loss, dict(metrics)) for epoch, loss, metrics in content["history"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{path} does not describe a model completely ({error}). Fit the model again.") from error
-        if names is not None:
-            estimator.feature_names_in_ = np.array(names, dtype=object)
-        parameters = estimator.effective_params() | {"objective": objective}
-        generator = torch.Generator().manual_seed(0)  # what it draws is put over by the saved weights
-        try:
-            model = build_model(
-                parameters, estimator.n_features_in_, generator, out_channels=out_channels, trusted=trust_encoder
-            )
-        except (RuntimeError, MemoryError, OverflowError, TypeError) as error:  # sizes that no machine has, say
-            reason = str(error).partition("\n")[0]
-            raise DataError(
-                f"{path} describes a model that cannot be built ({reason}). Fit the model again."
-            ) from error
-        load_weights(model, tensors, path)
-        estimator.model_ = model.to(usable_device(device))
-        estimator.history_ = history
-        return estimator
+        return load_fitted(cls, path, device, trust_encoder)
+
+    def plain_parameters(self) -> dict[str, Any]:
+        """The parameters that make a difference to the result, the seed as it was drawn."""
+        parameters = self.effective_params()
+        parameters["random_state"] = getattr(self, "random_state_", self.random_state)
+        for name in ("on_epoch", "device"):
+            del parameters[name]
+        return {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
 
     def fingerprint(self, data: Data | list[Data] | GraphDirectory) -> str:
         """What a resumed training must agree on: the parameters and the graph or graphs."""
-        return fingerprint(self._plain_parameters(), data if isinstance(data, list) else [data])
+        return fingerprint(self.plain_parameters(), data if isinstance(data, list) else [data])
 
     def is_reproducible(self) -> bool:
         """Whether parameters and graph alone decide what is learned: a seed, and no code of the user's own."""
@@ -489,14 +442,6 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         )
 
     # ---- pieces ------------------------------------------------------------------------------------------
-
-    def _plain_parameters(self) -> dict[str, Any]:
-        """The parameters that make a difference to the result, the seed as it was drawn."""
-        parameters = self.effective_params()
-        parameters["random_state"] = getattr(self, "random_state_", self.random_state)
-        for name in ("on_epoch", "device"):
-            del parameters[name]
-        return {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
 
     def _batch(self, data: Data) -> tuple[Batch, Cleaning]:
         scaling = self.effective_params()["feature_scaling"]

@@ -9,6 +9,7 @@ import typer
 from topoter.cli.graph_options import GraphOptions, takes_options
 from topoter.cli.output import Memory, out, print_json, show_log
 from topoter.cli.reading import load_graph
+from topoter.cli.training_options import TrainingOptions
 
 
 @takes_options
@@ -22,7 +23,6 @@ def run(
     memory: Memory = None,
 ) -> None:
     """Estimate the memory and the time that fit and embed will need."""
-    from topoter.cli.fit import parameters_of
     from topoter.cli.sizing import opened
     from topoter.errors import UsageError
     from topoter.estimate import batch_nodes_within, embed_memory, fit_memory, measured_seconds, parts_memory, size_of
@@ -30,8 +30,8 @@ def run(
     from topoter.memory import free_memory, parse_memory, show_memory
 
     show_log(options.quiet)
-    given = {"out_channels": channels, "encoder": encoder, "epochs": epochs}
-    model = TopoTER(**parameters_of("node-classification", graph, None, **given))
+    training = TrainingOptions(channels=channels, encoder=encoder, epochs=epochs)
+    model = TopoTER(**training.parameters("node-classification", graph))
     model.check_parameters()
     content: Any = opened(graph) or load_graph(graph, options)
     size = size_of(content, model)
