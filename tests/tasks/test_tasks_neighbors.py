@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from topoter.errors import DataError, UsageError
+from topoter.tasks import neighbors
 from topoter.tasks.neighbors import nearest, unit_rows
 
 Z = np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32)
@@ -24,6 +25,20 @@ def test_some_rows_only_and_lengths_do_not_matter():
     found, _ = nearest(Z, 4)
     some, _ = nearest(Z * np.arange(1, 51)[:, None], 4, np.array([7, 3]))
     np.testing.assert_array_equal(some, found[[7, 3]])
+
+
+def test_many_wide_embeddings_are_sought_along_leading_axes_and_hardly_any_is_missed(monkeypatch):
+    generator = np.random.default_rng(1)
+    wide = generator.normal(size=(400, 60)) @ generator.normal(size=(60, 200)) + 2 * generator.normal(size=(400, 200))
+    wide[7] = 0
+    found, similarity = nearest(wide, 10)
+    monkeypatch.setattr(neighbors, "MANY", 100)
+    quick, about = nearest(wide, 10, exact=False)
+    shared = [len(set(a) & set(b)) for a, b in zip(found.tolist(), quick.tolist())]
+    assert np.mean(shared) > 9
+    assert not (quick == np.arange(400)[:, None]).any()
+    assert (about <= similarity + 1e-6).all()
+    assert (np.diff(about, axis=1) <= 0).all()
 
 
 def test_equal_embeddings_never_give_a_node_itself():

@@ -5,6 +5,7 @@ import pytest
 
 from topoter.errors import DataError
 from topoter.tasks import projection
+from topoter.tasks.neighbors import nearest
 from topoter.tasks.projection import project_2d
 
 
@@ -35,6 +36,9 @@ def test_many_nodes_are_drawn_on_a_grid(monkeypatch: pytest.MonkeyPatch) -> None
     assert nearest_agrees(points, labels) == 1.0
     assert np.array_equal(points, project_2d(z, 3))
     assert not np.allclose(points, project_2d(z, 3, "pca"))
+    assert np.array_equal(points, project_2d(z, 3, similar=nearest(z, 40)[0]))
+    ring = project_2d(z[:, :2], 3)  # of two columns the distance counts, not the angle
+    assert nearest_agrees(ring, np.round(z[:, 0] / 8)) > 0.9
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (1, 5), (3, 1), (5, 1), (20, 2), (4, 0)])

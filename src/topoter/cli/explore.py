@@ -48,7 +48,7 @@ def run(
     from topoter.graphs import atomic_write, read_embeddings
     from topoter.graphs.node_tables import columns_for
     from topoter.tasks.neighbors import nearest
-    from topoter.tasks.projection import MAPS, project_2d
+    from topoter.tasks.projection import MAP_NEIGHBOURS, MAPS, project_2d
 
     if map_ not in MAPS:
         raise UsageError(f"--map must be one of {', '.join(MAPS)}. Got {map_!r} instead.")
@@ -74,14 +74,15 @@ def run(
             neighbors, said = _graph_neighbors(graph, ids, header, drop_bad)
             notes += said
         note(f"Similar nodes of {len(z):,} ...", quiet)
-        similar = nearest(z, count)
+        # The map is drawn from the same search, which takes most of the time.
+        similar, cosine = nearest(z, max(count, MAP_NEIGHBOURS), exact=False)
         note(f"Drawing the map ({map_}) ...", quiet)
         write_explorer(
             temporary,
             title=f"Embeddings of {embeddings.name}",
             ids=ids,
-            points=project_2d(z, seed, map_),
-            nearest=similar,
+            points=project_2d(z, seed, map_, similar),
+            nearest=(similar[:, :count], cosine[:, :count]),
             columns=columns,
             graph=neighbors,
             map_name=MAP_NAMES[map_],

@@ -260,11 +260,12 @@ class Hops(Encoder):
         found = refound(self.place, self._rows_of(nodes, adjacency.num_nodes), adjacency, self._num_places)
         if found is not None:
             return found
-        _logger.info(
-            "This graph has little in common with the one fitted on: the %d columns that hold a node's place in that "
-            "graph are at their mean here.",
-            self.place.size(1),
-        )
+        if adjacency.num_edges:  # without any, it is plain that no node has a place
+            _logger.info(
+                "This graph has little in common with the one fitted on: the %d columns that hold a node's place in "
+                "that graph are at their mean here.",
+                self.place.size(1),
+            )
         return self.elsewhere(adjacency.num_nodes)
 
     def _rows_of(self, nodes: Tensor | None, num_nodes: int) -> Tensor:
