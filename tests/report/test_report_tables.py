@@ -82,8 +82,22 @@ def test_the_same_table_in_markdown_and_in_a_terminal() -> None:
     table = Table(["m", "v"], rows, caption="T*", note="n")
     assert table.markdown() == "T\\*:\n\n| m | v |\n| --- | --- |\n| a \\| b | **1.0** △ |\n| c | – |\n\nn\n"
     console = Console(width=40, record=True, file=io.StringIO())
-    console.print(table.rich())
+    console.print(table)
     text = console.export_text()
     assert "1.0 △" in text
     assert "a | b" in text
     assert text.startswith("T*")
+
+
+def test_a_terminal_too_narrow_for_all_columns_shows_the_rest_below_and_cuts_nothing() -> None:
+    names = ["no-pretraining", "feature-cosine"]
+    columns = ["method", *(f"metric{i} %" for i in range(7)), "about"]
+    rows = [[name, *[f"{50 + i}.5 ± 0.8" for i in range(7)], "words that may break into lines"] for name in names]
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(Table(columns, rows, caption="once", note="at the end"))
+    text = console.export_text()
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert text.count("once") == text.count("at the end") == 1
+    assert [text.count(name) for name in names] == [2, 2]
+    assert all(f"{50 + i}.5 ± 0.8" in text and f"metric{i} %" in text for i in range(7))
+    assert "…" not in text

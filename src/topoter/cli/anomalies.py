@@ -72,6 +72,6 @@ def run(
     )
     options.say(explained)
     rows = [[str(columns["id"][place]), error[node], degree[node]] for place, node in enumerate(nodes[:SHOWN])]
-    out.print(Table(["oddest nodes", "error", "neighbours"], rows).rich())
+    out.print(Table(["oddest nodes", "error", "neighbours"], rows))
     for path in (out_path, pairs_path):
         out.print(str(path), soft_wrap=True)

@@ -64,7 +64,7 @@ def run(
         "" if result.silhouette is None else f", silhouette {result.silhouette:.3f} (near 0 groups touch, 1 is best)"
     )
     out.print(f"{len(z):,} nodes in {chosen} clusters{quality}", soft_wrap=True)
-    out.print(Table(["cluster", "nodes"], list(enumerate(result.sizes))).rich())
+    out.print(Table(["cluster", "nodes"], list(enumerate(result.sizes))))
     out.print(str(out_path), soft_wrap=True)
 
 

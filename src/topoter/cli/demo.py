@@ -101,7 +101,7 @@ def run(
         commands=["topoter demo" if task == "node" else f"topoter demo --task {task}"],
         level=task,
     )
-    out.print(accuracy_table(f"{demo.title} over {many(seeds, 'seed')}", rows, task).rich())
+    out.print(accuracy_table(f"{demo.title} over {many(seeds, 'seed')}", rows, task))
     for what, name in (("Report", "report.html"), ("Embeddings", "embeddings.parquet"), ("Model", "model.topoter")):
         out.print(f"{what + ':':11} {out_dir / name}", soft_wrap=True)
 

@@ -103,7 +103,7 @@ def _show_columns(data: TrainingData) -> None:
     if data.options.json:
         print_json({"columns": [dict(zip(keys, row)) for row in rows], "features": names})
         return
-    out.print(Table(keys, rows).rich())
+    out.print(Table(keys, rows))
     out.print(f"{nodes:,} nodes with {len(names):,} features; nothing was trained.", soft_wrap=True)
 
 

@@ -60,7 +60,7 @@ def run(
     elif nodes:
         for row, near, values in zip(rows, found, similarity):
             pairs = [[str(names[place]), f"{value:.4f}"] for place, value in zip(near, values)]
-            out.print(Table(["node", "cosine"], pairs, caption=f"nearest to {names[row]}").rich())
+            out.print(Table(["node", "cosine"], pairs, caption=f"nearest to {names[row]}"))
     elif json:
         print_json({"table": str(out_path), "nodes": len(rows), "neighbors": found.shape[1]})
     if out_path is not None and not json:

@@ -164,7 +164,7 @@ def evaluate_own(
     if options.json:
         print_json(own_json(task, graph, scored, said, time.perf_counter() - start))
         return
-    out.print(table.rich())
+    out.print(table)
     for text in said:
         out.print(text, soft_wrap=True)
     if page is not None:

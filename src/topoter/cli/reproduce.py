@@ -195,7 +195,7 @@ def _show_model_size(json: bool) -> None:
 
 def _print_table(table: Table) -> None:
     if out.is_terminal:
-        out.print(table.rich())
+        out.print(table)
     else:
         out.print(table.markdown(), markup=False, soft_wrap=True)
 

@@ -18,27 +18,26 @@ def own_table(rows: Sequence[OwnRow], caption: str) -> Table:
     ours = next((row for row in rows if row.method == OURS), None)
     metrics = list(next(row for row in reversed(rows)).scores)
     best = max(row.mean for row in rows)
-    columns = ["method", *(f"{metric} %" for metric in metrics), *(["topoter − it", "p"] if ours else [])]
+    first, *others = (f"{metric} %" for metric in metrics)
+    columns = ["method", first, *(["topoter − it", "p"] if ours else []), *others]
     note = "Signs stand where p is below 0.05; without one a difference may be chance." if ours else ""
     return Table(columns, [_cells(row, ours, metrics, best) for row in rows], caption=caption, note=note)
 
 
 def _cells(row: OwnRow, ours: OwnRow | None, metrics: Sequence[str], best: float) -> list[Any]:
-    cells: list[Any] = [row.method]
+    cells: list[Any] = []
     for place, metric in enumerate(metrics):
         other = OwnRow(row.method, {metric: row.scores[metric]})
         cells.append(Cell(mean_and_deviation(other.mean, other.std), strong=place == 0 and row.mean == best))
-    if ours is None:
-        return cells
-    if row is ours:
-        return [*cells, None, None]
-    gap = difference(ours, row)
-    mark = None if not gap.certain else Mark.BETTER if gap.mean > 0 else Mark.WORSE
-    return [
-        *cells,
-        shown_difference(gap.mean, mark if gap.p is not None else None),
-        None if gap.p is None else f"{gap.p:.2g}",
-    ]
+    beside: list[Any] = []  # of the first metric
+    if ours is not None:
+        gap = None if row is ours else difference(ours, row)
+        mark = None if gap is None or not gap.certain else Mark.BETTER if gap.mean > 0 else Mark.WORSE
+        beside = [
+            None if gap is None else shown_difference(gap.mean, mark if gap.p is not None else None),
+            None if gap is None or gap.p is None else f"{gap.p:.2g}",
+        ]
+    return [row.method, cells[0], *beside, *cells[1:]]
 
 
 def own_json(task: str, graph: str, rows: Sequence[OwnRow], said: Sequence[str], seconds: float) -> dict[str, Any]:

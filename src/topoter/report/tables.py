@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from topoter.errors import UsageError
 
 if TYPE_CHECKING:
+    import rich.console
     import rich.table
     from markupsafe import Markup
 
 MISSING, NOT_RUN = "\N{EN DASH}", "not run"
+MOST_KEPT = 24  # characters of a name or a word that a terminal does not break
 LIMITS = ("> ", "out of memory")  # what a cell begins with whose runs were ended by a limit
 
 # A number, then a deviation or a short unit: "83.4 ± 0.3", "736,260", "−0.4", "2e-4", "12 s", "7 %".
@@ -116,21 +118,45 @@ class Table:
         parts = (f"{escape_markdown(self.caption)}:" if self.caption else "", table, escape_markdown(self.note))
         return "\n\n".join(part for part in parts if part) + "\n"
 
-    def rich(self) -> rich.table.Table:
-        """The table for a terminal."""
+    def __rich_console__(self, console: rich.console.Console, options: rich.console.ConsoleOptions) -> Iterator[Any]:
+        """The table for a terminal: no number and no short name is broken; columns that find no room follow below."""
+        needed = [self._needed(place) + 3 for place in range(len(self.columns))]  # with the line and blanks beside it
+        first, *others = range(len(self.columns))
+        while True:
+            count = len(others)
+            while count > 1 and sum(needed[place] for place in (first, *others[:count])) + 1 > options.max_width:
+                count -= 1
+            yield self._rich([first, *others[:count]])
+            others = others[count:]
+            if not others:
+                return
+
+    def _needed(self, place: int) -> int:
+        """The least width of a column: numbers and names of usual length stay on one line, other text may break."""
+        cells, name = [_marked(row[place].text, row[place]) for row in self.cells], self.columns[place]
+        if self._numeric()[place]:
+            return max(map(len, (name, *cells)))
+        kept = cells if place == 0 else [word for text in cells for word in text.split()]
+        return max([len(name), *(min(len(text), MOST_KEPT) for text in kept)])
+
+    def _rich(self, places: Sequence[int]) -> rich.table.Table:
+        """Some of the columns."""
         import rich.table
         from rich.text import Text
 
         shown = rich.table.Table(
-            title=Text(self.caption) if self.caption else None,
+            title=Text(self.caption) if self.caption and 1 in (len(places), *places) else None,
             title_justify="left",
-            caption=Text(self.note) if self.note else None,
+            caption=Text(self.note) if self.note and places[-1] == len(self.columns) - 1 else None,
             caption_justify="left",
         )
-        for name, numeric in zip(self.columns, self._numeric()):
-            shown.add_column(Text(name), justify="right" if numeric else "left")
+        numeric = self._numeric()
+        for place in places:
+            justify: Any = "right" if numeric[place] else "left"
+            shown.add_column(Text(self.columns[place]), justify=justify, min_width=self._needed(place), overflow="fold")
         for row in self.cells:
-            shown.add_row(*(Text(_marked(cell.text, cell), style="bold" if cell.strong else "") for cell in row))
+            cells = [row[place] for place in places]
+            shown.add_row(*(Text(_marked(cell.text, cell), style="bold" if cell.strong else "") for cell in cells))
         return shown
 
     def _numeric(self) -> list[bool]:

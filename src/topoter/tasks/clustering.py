@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,27 @@ class Clustering:
 
     `distance` is that of each node to the centre of its group, between centred rows of unit length: 0 is the same
     direction, sqrt(2) a right angle. `modularity` is the share of similar nodes that are in one group, beyond what
-    chance would give. `silhouette` is between -1 and 1 (near 0, groups touch), or `None` where it is
-    not defined, as for one group.
+    chance would give.
     """
 
     labels: np.ndarray  # [N]
     distance: np.ndarray  # [N]
-    silhouette: float | None
     modularity: float
     sizes: list[int]
+    rows: np.ndarray = field(repr=False)  # [N, F], what was grouped
+    seed: int = 0
+
+    @cached_property
+    def silhouette(self) -> float | None:
+        """Between -1 and 1 (near 0, groups touch); `None` where it is not defined, as for one group."""
+        from sklearn.metrics import silhouette_score
+        from threadpoolctl import threadpool_limits
+
+        sample = np.random.default_rng(self.seed).permutation(len(self.rows))[:SAMPLE]
+        if not 1 < len(np.unique(self.labels[sample])) < len(sample):
+            return None
+        with threadpool_limits(1):
+            return float(silhouette_score(self.rows[sample], self.labels[sample]))
 
 
 def cluster(z: np.ndarray, count: int, *, seed: int = 0, graph: Any = None) -> Clustering:
@@ -78,7 +91,6 @@ def best_clustering(
 def _cluster(rows: np.ndarray, similar: Any, judged: np.ndarray, count: int, seed: int) -> Clustering:
     """k-means on rows, judged by the modularity of `similar`, a graph of the nodes `judged`."""
     from sklearn.cluster import KMeans
-    from sklearn.metrics import silhouette_score
     from threadpoolctl import threadpool_limits
 
     if count < 1:
@@ -91,15 +103,10 @@ def _cluster(rows: np.ndarray, similar: Any, judged: np.ndarray, count: int, see
         fitted = KMeans(count, n_init=_STARTS, random_state=seed).fit(rows)
         by_size = np.argsort(-np.bincount(fitted.labels_, minlength=count), kind="stable")
         labels = np.argsort(by_size)[fitted.labels_]
-        silhouette = None
-        if 1 < count < len(rows):
-            sample = np.random.default_rng(seed).permutation(len(rows))[:SAMPLE]
-            if 1 < len(np.unique(labels[sample])) < len(sample):
-                silhouette = float(silhouette_score(rows[sample], labels[sample]))
     centres = fitted.cluster_centers_[by_size]
     distance = np.linalg.norm(rows - centres[labels], axis=1)
     sizes = np.bincount(labels, minlength=count).tolist()
-    return Clustering(labels, distance, silhouette, modularity(similar, labels[judged]), sizes)
+    return Clustering(labels, distance, modularity(similar, labels[judged]), sizes, rows, seed)
 
 
 def smooth(rows: np.ndarray, graph: Any, hops: int) -> np.ndarray:
