@@ -74,6 +74,8 @@ def poor_features(model: Any, data: Any) -> list[str]:
     assert isinstance(x, Tensor)
     if float((x.max(dim=0).values - x.min(dim=0).values).max()) > 1e-6 * float(x.abs().max()):
         return []
+    if scaling == "none":
+        return ["All nodes have the same features: they tell nothing. Give columns in which nodes differ."]
     return [
         f"All nodes have the same features once rows are scaled (feature_scaling {scaling!r}): they tell nothing. "
         'Give more columns, or set feature_scaling="none".'

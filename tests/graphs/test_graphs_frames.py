@@ -71,7 +71,7 @@ def test_a_column_that_holds_the_ids_is_found_whatever_its_name() -> None:
             assert data.node_ids == NAMES
             assert torch.equal(data.x.to_dense(), expected.x.to_dense())
     with pytest.raises(
-        DataError, match=r"is not in x \(ids by its row numbers\)\. Give the table the graph's ids as its"
+        DataError, match=r"is not in x \(ids by its row numbers\)\. Every node of the graph needs a row: give the"
     ):
         as_data(FRAME, NODES.reset_index(drop=True))
     with pytest.raises(DataError, match=r"column 'bio' holds text .*In Python: x\.drop\(columns=\.\.\.\)"):
@@ -139,3 +139,63 @@ def test_columns_are_chosen_in_python_too() -> None:
     assert as_data(FRAME, people, options=TableOptions(columns=["city"])).feature_names == ["city=x", "city=y"]
     model = small().fit(as_data(FRAME, people, options=TableOptions(exclude=["bio", "age"])))
     assert model.transform(FRAME, x=people).shape == (8, 4), "what the model does not know is not used"
+
+
+def test_numbers_that_are_ids_are_taken_from_a_column_too_and_never_from_the_rows_in_silence() -> None:
+    """As pandas.read_csv gives it: ids 0 to 29 in a column, in another order than the rows."""
+    edges = pandas.DataFrame({"source": range(30), "target": [(i + 1) % 30 for i in range(30)]})
+    by_index = pandas.DataFrame({"age": np.arange(30.0) ** 2, "rank": range(30)})
+    read = by_index.drop(columns="rank").assign(user=range(30)).sample(frac=1, random_state=0).reset_index(drop=True)
+    data = as_data(edges, read)
+    assert data.feature_names == ["age", "constant"]
+    order = np.argsort(data.node_ids)
+    expected = as_data(edges, by_index[["age"]])
+    assert torch.equal(data.x[order], expected.x[np.argsort(expected.node_ids)])
+    with pytest.warns(UserWarning, match="no column that names the nodes"):
+        as_data(edges, polars.from_pandas(by_index[["age"]]))
+
+
+def test_odd_columns_become_numbers_or_an_error_that_names_them() -> None:
+    def names(**columns: object) -> list[str]:
+        return as_data(FRAME, NODES[["team"]].assign(**columns)).feature_names[:-2]
+
+    assert names(worked=pandas.to_timedelta([1, 2, 3, 4, 5, 6, 7, None], unit="D")) == ["worked", "worked is missing"]
+    dates = ["since year", "since month", "since weekday", "since age"]
+    assert names(since=pandas.period_range("2020-01", periods=8, freq="M")) == dates
+    assert names(k=pandas.array([1, 2, 3, 5, 8, 9, 7, None], dtype="Int64")) == ["k", "k is missing"]
+    assert names(b=pandas.array([True, False] * 3 + [None, True], dtype="boolean")) == ["b", "b is missing"]
+    assert names(d=[f"{i},5" for i in range(8)], empty=None, constant=1) == ["d", "constant"]
+    data = as_data(FRAME, NODES[["team"]].assign(since=pandas.date_range("2020-01-01", periods=8, tz="Asia/Tokyo")))
+    assert data.x.to_dense()[:, data.feature_names.index("since year")].unique().numel() == 1, "the day it was there"
+    for values, message in (
+        ([1, "a"] * 4, r"column 'm' holds values of several types \(int, str\): make it one, as by .astype\(str\)"),
+        (np.ones(8) * 1j, "column 'm' is of type complex128: turn it into numbers, or leave it out"),
+    ):
+        with pytest.raises(DataError, match=message):
+            names(m=values)
+    with pytest.raises(DataError, match="two columns called 'age'"):
+        as_data(FRAME, pandas.concat([NODES, NODES[["age"]]], axis=1))
+
+
+def test_many_levels_that_recur_are_categories_and_not_text() -> None:
+    edges = pandas.DataFrame({"source": range(3000), "target": [(i + 1) % 3000 for i in range(3000)]})
+    towns = pandas.DataFrame({"town": [f"town {i % 300}" for i in range(3000)], "size": np.arange(3000.0)})
+    assert sum(name.startswith("town=") for name in as_data(edges, towns).feature_names) == 101
+    with pytest.raises(DataError, match="column 'town' holds text"):
+        as_data(edges, towns.assign(town=[f"town {i % 1500}" for i in range(3000)]))
+
+
+def test_what_is_nearly_right_is_taken_or_told() -> None:
+    numbered = {name: 10 * place for place, name in enumerate(NAMES)}
+    gaps = FRAME.replace(numbered)
+    expected = as_data(gaps, NODES.rename(index=numbered))
+    joined = as_data(gaps, NODES.set_axis([float(numbered[name]) for name in NAMES]))
+    assert np.array_equal(joined.node_ids, expected.node_ids)
+    assert as_data(FRAME, NODES.age).feature_names == ["age", "age is missing", "constant"]
+    with pytest.raises(UsageError, match=r"read_graph\(path"):
+        as_data("edges.csv")
+    with pytest.raises(UsageError, match=r"Got 'nodes.csv' instead: read it first"):
+        as_data(FRAME, "nodes.csv")
+    model = small().fit(FRAME, x=NODES)
+    with pytest.raises(UsageError, match=r"Got 'u7' instead: give \['u7'\]"):
+        model.transform(FRAME, x=NODES, nodes="u7")

@@ -148,7 +148,11 @@ def _written_otherwise(value: object, ids: pa.Array | pa.ChunkedArray) -> str:
 def _no_features(raw: RawGraph, features: Features, node: int) -> str:
     value = raw.node_ids[node].as_py()
     if features.ids is not None:
-        index = " Give the table the graph's ids as its index." if features.name.startswith("x (") else ""
+        index = (
+            " Every node of the graph needs a row: give the table the graph's ids as its index."
+            if features.name.startswith("x (")
+            else ""
+        )
         hint = index or _written_otherwise(value, features.ids) or _column_with(value, features)
         return f"node {value!r} is not in {features.name}.{hint}"
     one_based = raw.node_ids[0].as_py() == 1 and raw.node_ids[-1].as_py() == features.total

@@ -19,6 +19,7 @@ MAX_CATEGORIES = 100  # columns that one category column becomes at most; what i
 FEW_CATEGORIES = 10  # so many values are never merged, and are categories even in a table of few rows
 RARE_SHARE = 0.001  # of the rows, and at least
 RARE_COUNT = 3
+USUAL_COUNT = 5  # rows that a category has on average, where there are many
 RARE = "(rare)"
 HASHED_WORDS = 256
 UNKNOWN = -1.0  # the code of a blank or unknown category: no column of the one-hot encoding
@@ -221,7 +222,7 @@ def decide(name: str, column: pa.ChunkedArray, as_category: Collection[str], has
 
 def most_categories(rows: int) -> int:
     """How many distinct words a column of so many rows may hold to be categories, and not text."""
-    return min(MAX_CATEGORIES, max(FEW_CATEGORIES, rows // 2))
+    return max(FEW_CATEGORIES, min(MAX_CATEGORIES, rows // 2), rows // USUAL_COUNT)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -277,6 +278,8 @@ def as_times(column: pa.ChunkedArray, written: str | None) -> pa.ChunkedArray:
         formats = [written] if written else DATE_FORMATS
         read = [pc.strptime(as_words(column), format=each, unit="s", error_is_null=True) for each in formats]
         return min(read, key=lambda times: times.null_count)
+    if getattr(column.type, "tz", None):  # the day that a calendar showed there, not the one in Greenwich
+        column = pc.local_timestamp(column)
     return column.cast(pa.timestamp("s"), safe=False)
 
 

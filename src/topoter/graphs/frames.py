@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
 
 from topoter.errors import DataError
-from topoter.graphs.arrow import pa
+from topoter.graphs.arrow import pa, pc
 from topoter.graphs.columns import is_text
 from topoter.graphs.features import Features, table_features
 from topoter.graphs.ids import arrow_ids, positions, same_type
 from topoter.graphs.node_tables import ID_NAMES
 from topoter.graphs.preparation import Preparation, TableOptions
-from topoter.graphs.problems import explained
+
+FEWEST_NAMED = 20  # rows
 
 
 def is_a(value: Any, module: str, name: str) -> bool:
@@ -28,15 +30,45 @@ def is_frame(value: Any) -> bool:
     return is_a(value, "pandas", "DataFrame") or is_a(value, "polars", "DataFrame")
 
 
+def framed(value: Any) -> Any:
+    """A pandas Series as the DataFrame of one column that it is; anything else as it came."""
+    return value.to_frame("x" if value.name is None else value.name) if is_a(value, "pandas", "Series") else value
+
+
 def as_arrow(frame: Any) -> pa.Table:
-    """The columns of a DataFrame; the index is no column."""
+    """The columns of a DataFrame; the index is no column. Spans of time are numbers of days."""
     if not len(frame):
         raise DataError("The DataFrame is empty: it holds no rows.")
     if is_a(frame, "polars", "DataFrame"):
-        return frame.to_arrow()
-    with explained("The DataFrame has a column of mixed types", (pa.ArrowInvalid, pa.ArrowTypeError)):
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-    return table.rename_columns([str(name) for name in table.column_names])
+        table = frame.to_arrow()
+    else:
+        names = [str(name) for name in frame.columns]
+        twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        if twice is not None:
+            raise DataError(f"The DataFrame has two columns called {twice!r}: rename one, or leave it out.")
+        table = pa.table({name: _pandas_column(frame.iloc[:, place], name) for place, name in enumerate(names)})
+    for place, kind in enumerate(table.schema.types):
+        if pa.types.is_duration(kind):
+            milliseconds = table.column(place).cast(pa.duration("ms"), safe=False).cast(pa.int64())
+            in_days = pc.divide(milliseconds.cast(pa.float64()), 86_400_000.0)
+            table = table.set_column(place, table.column_names[place], in_days)
+    return table
+
+
+def _pandas_column(series: Any, name: str) -> pa.Array:
+    if str(series.dtype).startswith("period["):
+        series = series.dt.to_timestamp()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Arrow's, of how pandas will keep time zones
+            found = pa.array(series, from_pandas=True)
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    except pa.ArrowNotImplementedError:
+        problem = f"is of type {series.dtype}: turn it into numbers"
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        kinds = sorted({type(value).__name__ for value in series.dropna()})
+        problem = f"holds values of several types ({', '.join(kinds[:4])}): make it one, as by .astype(str)"
+    raise DataError(f"The DataFrame's column {name!r} {problem}, or leave it out: .drop(columns={name!r}).")
 
 
 def frame_features(
@@ -68,21 +100,28 @@ def frame_features(
         twice = counted.field("values")[int(np.argmax(counted.field("counts").to_numpy()))].as_py()
         raise DataError(f"x: node id {twice!r} stands in its {where} more than once.")
     found.notes.append(f"x: rows belong to nodes by its {where}.")
+    if where == "row numbers" and is_a(frame, "polars", "DataFrame"):
+        said = "x has no column that names the nodes (id, say): row i is taken for node i."
+        warnings.warn(said, UserWarning, stacklevel=5)
     found.name = f"x (ids by its {where})"
     return found
 
 
 def _id_column(table: pa.Table, node_ids: pa.Array | None) -> str | None:
-    """A column called id, or else one that names every node of a graph whose ids are no row numbers."""
+    """A column called id, or else one that names every node."""
     named = next((name for name in table.column_names if name.lower() in ID_NAMES), None)
     if named is not None or node_ids is None:
         return named
-    if pa.types.is_integer(node_ids.type) and positions(node_ids, pa.array(np.arange(table.num_rows))).min() >= 0:
+    # Where row numbers are ids, too, a column has to name every node just once: of few nodes it may do so by chance.
+    rows = pa.array(np.arange(table.num_rows))
+    numbered = pa.types.is_integer(node_ids.type) and positions(node_ids, rows).min() >= 0
+    if numbered and table.num_rows < FEWEST_NAMED:
         return None
     for name, column in zip(table.column_names, table.columns):
         if pa.types.is_integer(column.type) or is_text(column.type):
             ours, theirs = same_type(node_ids, column.combine_chunks())
-            if positions(ours, theirs).min() >= 0:
+            once = not numbered or len(theirs.unique()) == len(theirs)
+            if once and positions(ours, theirs).min() >= 0:
                 return name
     return None
 

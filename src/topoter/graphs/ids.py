@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 import torch
 
-from topoter.errors import DataError
+from topoter.errors import DataError, UsageError
 from topoter.graphs.arrow import pa, pc
 
 NodeIds: TypeAlias = "np.ndarray | list[str]"
@@ -37,6 +37,8 @@ def arrow_ids(ids: Sequence[object] | np.ndarray | torch.Tensor) -> pa.Array:
     ids = list(ids)
     if ids and all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in ids):
         return pa.array(np.asarray(ids, dtype=np.int64))
+    if ids and all(isinstance(value, float) and value.is_integer() for value in ids):  # pandas after a gap in a join
+        return pa.array(np.asarray(ids, dtype=np.float64).astype(np.int64))
     return pa.array([str(value) for value in ids], type=pa.string())
 
 
@@ -68,6 +70,8 @@ def positions(ids: pa.ChunkedArray | pa.Array, among: pa.Array) -> np.ndarray:
 
 def rows_of_nodes(nodes: Sequence[object] | np.ndarray, node_ids: NodeIds) -> np.ndarray:
     """The rows of nodes that are asked for by their ids."""
+    if isinstance(nodes, (str, bytes)) or not isinstance(nodes, Iterable):
+        raise UsageError(f"nodes must be a list of node ids. Got {nodes!r} instead: give [{nodes!r}].")
     asked, known = same_type(arrow_ids(nodes), arrow_ids(node_ids))
     rows = positions(asked, known)
     if (rows < 0).any():

@@ -11,7 +11,7 @@ import numpy as np
 from topoter.errors import DataError, UsageError
 from topoter.graphs.array_files import ArrayWriter
 from topoter.graphs.arrow import pa, pc
-from topoter.graphs.columns import most_categories
+from topoter.graphs.columns import MAX_CATEGORIES, most_categories
 from topoter.graphs.engine import Engine
 from topoter.graphs.import_sources import Source, literal, quoted
 from topoter.graphs.problems import explained
@@ -126,7 +126,8 @@ def _list_column(engine: Engine, source: Source, name: str) -> Column:
 
 def _categories(engine: Engine, source: Source, name: str) -> list[Column]:
     sql = f"coalesce(trim({quoted(name)}::VARCHAR), '')"
-    most = most_categories(int(engine.value(f"SELECT count(*) FROM {source.relation}")))
+    rows = int(engine.value(f"SELECT count(*) FROM {source.relation}"))
+    most = min(most_categories(rows), MAX_CATEGORIES)  # rare ones are not merged here
     query = f"SELECT DISTINCT {sql} FROM {source.relation} LIMIT {most + 2}"
     values = sorted(value for (value,) in engine.rows(query) if value)
     if len(values) > most:

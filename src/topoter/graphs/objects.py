@@ -28,7 +28,7 @@ from topoter.graphs.features import (
     structural_features,
     table_features,
 )
-from topoter.graphs.frames import as_arrow, frame_features, in_node_order, is_a, is_frame
+from topoter.graphs.frames import as_arrow, frame_features, framed, in_node_order, is_a, is_frame
 from topoter.graphs.ids import arrow_ids
 from topoter.graphs.matrices import as_matrix
 from topoter.graphs.preparation import LABEL_NAMES, Preparation, TableOptions
@@ -54,6 +54,11 @@ def as_data(
     `preparation`: how a model prepares tables, in place of one that is learned here, under `options`.
     """
     features: Features | None = None
+    if isinstance(x, (str, Path)):
+        raise UsageError(
+            f"x must be a table or an array. Got {str(x)!r} instead: read it first, as by pandas.read_csv."
+        )
+    x = framed(x)
     if is_a(graph, "torch_geometric.data", "Data") or isinstance(graph, GraphDirectory):
         data = graph.as_data() if isinstance(graph, GraphDirectory) else graph
         if x is not None or data is graph:
@@ -89,8 +94,11 @@ def _raw_graph(graph: Any, preparation: Preparation | None) -> RawGraph:
         return from_networkx(graph, "The NetworkX graph", preparation)
     if is_frame(graph):
         return read_edges(ArrowTable(path=Path("DataFrame"), table=as_arrow(graph)))
-    many = isinstance(graph, (list, tuple))
-    hint = " Several graphs go with level='graph'." if many else ""
+    hint = ""
+    if isinstance(graph, (list, tuple)):
+        hint = " Several graphs go with level='graph'."
+    elif isinstance(graph, (str, Path)):
+        hint = " Of a file: topoter.graphs.read_graph(path, features=...) gives the graph and notes on it."
     raise UsageError(
         "A graph must be PyG's Data, a NetworkX graph, a SciPy sparse matrix or a DataFrame of edges. "
         f"Got {type(graph).__module__}.{type(graph).__qualname__} instead.{hint}"
