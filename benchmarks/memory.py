@@ -40,6 +40,24 @@ def step_memory(name: str, dataset: str, channels: int) -> dict[str, Any]:
     }
 
 
+def fit_memory(dataset: str, twin: bool) -> dict[str, Any]:
+    """Peak memory above what was there with the data loaded, of a fit with default settings, or of its twin."""
+    from benchmarks.default_training import twin_epoch
+    from topoter import TopoTER
+    from topoter.datasets import load
+    from topoter.experiments.runs import peak_mb
+
+    data = load(dataset)
+    before = peak_mb()
+    if twin:
+        epoch = twin_epoch(data)
+        for _ in range(3):
+            epoch()
+    else:
+        TopoTER().fit(data)
+    return {"dataset": dataset, "peak_mb": peak_mb() - before, "total_mb": peak_mb()}
+
+
 def growth(num_nodes: int, channels: int, epochs: int) -> dict[str, Any]:
     """Seconds per epoch and peak memory on a block model of mean degree 10."""
     from benchmarks.steps import our_step, sampler_share
@@ -105,6 +123,8 @@ if __name__ == "__main__":
     case, *rest = sys.argv[1:]
     if case == "growth":
         print(json.dumps(growth(*(int(value) for value in rest))))
+    elif case in ("fit", "fit-twin"):
+        print(json.dumps(fit_memory(rest[0], twin=case == "fit-twin")))
     elif case == "graph-set":
         print(json.dumps(graph_set(rest[0], int(rest[1]))))
     else:

@@ -7,7 +7,7 @@ import torch
 from tests.dense_oracle import random_graph
 
 from topoter.datasets import block_model
-from topoter.pretext.hidden_edges import HiddenEdges, area_under_curve
+from topoter.pretext.hidden_edges import HiddenEdges, area_under_curve, mean_auc
 from topoter.pretext.moments import draw_moments
 from topoter.pretext.objectives import MutualInformation
 from topoter.pretext.transformation import EdgeChange, exact
@@ -72,7 +72,7 @@ def test_hidden_edges_are_out_of_the_visible_graph_and_judged_by_inner_products(
     weight = torch.randn(6, 3, generator=seeded(4))
     scores = ((hidden.first @ weight) * (hidden.second @ weight)).sum(1)
     above = [a > b for a in scores[hidden.label == 1] for b in scores[hidden.label == 0]]
-    assert hidden.auc(weight) == pytest.approx(100 * sum(map(bool, above)) / len(above), abs=1e-6)
+    assert mean_auc([hidden], weight) == pytest.approx(100 * sum(map(bool, above)) / len(above), abs=1e-6)
     assert area_under_curve(hidden.label, hidden.label) == 100
 
 

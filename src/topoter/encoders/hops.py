@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 import torch
@@ -90,6 +91,7 @@ class Hops(Encoder):
         self.ranks = {0: rank_beside, 1: rank_beside, order: rank}
         self._num_places = eigenvectors
         self._completion = completion
+        self._found: tuple[bytes, Adjacency] | None = None  # the likely graph of a Z, by what that Z holds
         self.at_home = False  # whether rows of `place` are those of a graph that is embedded in blocks
         self.weight = nn.Parameter(torch.zeros(0, 0))  # W [R, R]
         empty = torch.zeros(0)
@@ -167,11 +169,19 @@ class Hops(Encoder):
         if isinstance(adjacency, Tensor):
             adjacency, _ = Adjacency.from_edge_index(adjacency, x.shape[0])
         z = self.turned(self.parts(self.prepared(x), adjacency, self._places(adjacency, nodes)))
-        return z + self.pull * _of_likely_neighbours(z) if float(self.pull) else z
+        if not float(self.pull):
+            return z
+        key, graph = self._found if self._found else (None, None)
+        self._found = None  # it is large, and needed once: for the embedding right after a fit
+        if graph is None or key != _content_key(z):
+            graph = likely_graph(z)
+        return z + self.pull * propagate(graph, z, 1)
 
     def turned(self, parts: list[Tensor]) -> Tensor:
         """Z from its parts side by side."""
-        return ((torch.cat(parts, dim=1) - self.centre) * self.lengths) @ self.axes
+        joined = torch.cat(parts, dim=1)
+        parts.clear()  # as large as all the rest
+        return joined.sub_(self.centre).mul_(self.lengths) @ self.axes
 
     @property
     def remembers_nodes(self) -> bool:  # type: ignore[override]
@@ -184,13 +194,17 @@ class Hops(Encoder):
     def finish(self, x: Features, adjacency: Adjacency) -> None:
         """Give the parts their lengths, turn what they hold to its principal axes, and look for likely neighbours."""
         parts = self.parts(self.prepared(x), adjacency, self._places(adjacency))
-        joined = torch.cat(parts, dim=1)
+        joined, widths = torch.cat(parts, dim=1), [part.size(1) for part in parts]
+        del parts
         mean = joined.mean(0)
-        centred = joined - mean
-        self.turn(mean, centred.t() @ centred, len(joined), [part.size(1) for part in parts])
+        joined -= mean
+        self.turn(mean, joined.t() @ joined, len(joined), widths)
         if self._completion:
-            z = self.turned(parts)
-            drawn = _of_likely_neighbours(z)
+            z = joined.mul_(self.lengths) @ self.axes
+            del joined
+            graph = likely_graph(z)
+            self._found = _content_key(z), graph
+            drawn = propagate(graph, z, 1)
             self.pull = self._completion * (z.square().sum() / drawn.square().sum().clamp(min=1e-12)).sqrt()
 
     def turn(self, mean: Tensor, moments: Tensor, count: float, widths: Sequence[int]) -> None:
@@ -295,9 +309,9 @@ class Hops(Encoder):
         self.out_channels = self.axes.size(1)
 
 
-def _of_likely_neighbours(z: Tensor) -> Tensor:
-    """S^ Z."""
-    return propagate(likely_graph(z), z, 1)
+def _content_key(z: Tensor) -> bytes:
+    """A number that other content hardly has."""
+    return blake2b(z.detach().cpu().contiguous().numpy().data, digest_size=16).digest()
 
 
 def _key(adjacency: Adjacency) -> Tensor:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import torch
 from scipy.stats import rankdata
@@ -62,11 +63,13 @@ class HiddenEdges:
     def joined(cls, several: Sequence[HiddenEdges]) -> HiddenEdges:
         return cls(*(torch.cat([getattr(one, name) for one in several]) for name in ("first", "second", "label")))
 
-    @torch.no_grad()
-    def auc(self, weight: Tensor) -> float:
-        """For H = B W, by the inner products of H's rows; in percent."""
-        scores = ((self.first @ (weight @ weight.t())) * self.second).sum(1)
-        return area_under_curve(scores.cpu(), self.label)
+
+@torch.no_grad()
+def mean_auc(draws: Sequence[HiddenEdges], weight: Tensor) -> float:
+    """For H = B W, by the inner products of H's rows; in percent, the mean over the draws."""
+    products = weight @ weight.t()  # (b W)(b' W)' = b (W W') b'
+    scores = (((draw.first @ products) * draw.second).sum(1).cpu() for draw in draws)
+    return fmean(area_under_curve(score, draw.label) for score, draw in zip(scores, draws))
 
 
 def _some(places: Tensor, most: int = MOST_PAIRS) -> Tensor:

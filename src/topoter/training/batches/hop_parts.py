@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from statistics import fmean
 
 import numpy as np
 import torch
@@ -19,7 +18,7 @@ from torch import Tensor
 from topoter.encoders import Hops
 from topoter.errors import TopoterError
 from topoter.kernels.sparse import SparseOperator
-from topoter.pretext.hidden_edges import MOST_PAIRS, HiddenEdges
+from topoter.pretext.hidden_edges import MOST_PAIRS, HiddenEdges, mean_auc
 from topoter.pretext.moments import Moments, view
 from topoter.pretext.transformation import Rate
 from topoter.structure.adjacency import Adjacency
@@ -145,7 +144,7 @@ def moments_of_parts(
     judged = [HiddenEdges.joined(of_parts) for of_parts in hidden]
 
     def auc() -> float:
-        mine = fmean(draw.auc(encoder.weight) for draw in judged)
+        mine = mean_auc(judged, encoder.weight)
         return group.total(mine)[0] / group.size
 
     x = torch.zeros(0, 0)  # a batch has features, but moments are all that is looked at

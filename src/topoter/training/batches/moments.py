@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from statistics import fmean
-
 import torch
 
 from topoter.encoders import Hops, Profile
-from topoter.pretext.hidden_edges import HiddenEdges
+from topoter.pretext.hidden_edges import HiddenEdges, mean_auc
 from topoter.pretext.moments import DirectionMoments, Moments, draw_moments
 from topoter.pretext.transformation import SAMPLERS, Rate
 from topoter.structure.adjacency import Adjacency
@@ -39,7 +37,7 @@ def moment_batches(
     ]
     moments = draw_moments(signal, adjacency, encoder.order, rate, DRAWS, generator)
     encoder.agreement = torch.tensor(moments.agreement, device=signal.device)
-    return [(x, moments)], Validate(HIDDEN_AUC, lambda: fmean(draw.auc(encoder.weight) for draw in hidden))
+    return [(x, moments)], Validate(HIDDEN_AUC, lambda: mean_auc(hidden, encoder.weight))
 
 
 def direction_batches(
