@@ -242,9 +242,9 @@ def tables(result: dict[str, Any]) -> str:
         "",
         "### The default beside its twin",
         "",
-        "CPU seconds with one thread, taking turns; peak memory above the loaded data, each in its own process. A fit is "
-        "all that `TopoTER().fit` does; its epochs are part of it. The twin makes as many epochs with PyG's SGConv, and "
-        "nothing else.",
+        "CPU seconds with one thread, taking turns; peak memory above the loaded data, each in its own process. A fit "
+        "is all that `TopoTER().fit` does; its epochs are part of it. The twin makes as many epochs with PyG's SGConv "
+        "and nothing else.",
         "",
         "| dataset | epochs | fit | its epochs | twin's epochs | twin / fit | epochs' ratio | fit MB | twin MB |",
         "|---|---|---|---|---|---|---|---|---|",

@@ -185,7 +185,7 @@ def test_the_default_recipe_is_the_estimators_default():
     assert load_recipe("node-classification", "topoter", "cora").name == "best"
     assert load_recipe("node-classification", "topoter", "cora", "default").parameters == {}
     layers = TopoTER("sgc").effective_params()
-    for name, value in load_recipe("node-classification", "topoter", "default", "best").parameters.items():
+    for name, value in load_recipe("node-classification", "topoter", "default", "tuned").parameters.items():
         assert layers[name] == value, name
 
 
@@ -255,10 +255,11 @@ def test_the_papers_settings_to_the_letter():
 
 
 def test_reference_rows_share_the_settings_of_topoter():
-    best = load_recipe("node-classification", "topoter", "citeseer", "best").parameters
-    assert load_recipe("node-classification", "propagated", "citeseer").parameters["order"] == best["order"]
-    random_init = load_recipe("node-classification", "random-init", "citeseer").parameters
-    assert random_init["out_channels"] == best["out_channels"]
+    tuned = load_recipe("node-classification", "topoter", "citeseer", "tuned").parameters
+    propagated = load_recipe("node-classification", "propagated", "citeseer", "tuned").parameters
+    assert propagated["order"] == tuned["order"]
+    random_init = load_recipe("node-classification", "random-init", "citeseer", "tuned").parameters
+    assert random_init["out_channels"] == tuned["out_channels"]
     assert "epochs" not in random_init
 
 
@@ -296,7 +297,7 @@ def test_peak_memory_is_that_of_the_process_itself():
 
 
 def test_runs_are_kept_as_they_were_made(graph, tmp_path):
-    run = Run(two_epochs(load_recipe("node-classification", "topoter", "cora", "best")), "validation", 4)
+    run = Run(two_epochs(load_recipe("node-classification", "topoter", "cora", "tuned")), "validation", 4)
     made = execute(EXPERIMENT, run, graph)
     assert (made.record.seed, len(made.losses)) == (4, 2)
     assert made.record.details["prior_entropy"] > 0
@@ -356,9 +357,13 @@ def test_model_sizes_are_counted_not_copied():
 def test_what_was_searched_for_is_what_the_search_found(dataset):
     """The stored searches and the recipes that come from them agree."""
     stored = read_lines(Path(__file__).parents[2] / "results" / "search.jsonl", Trial)
-    trials = [trial for _, trial in stored if trial.search == dataset]
-    for method, searched in (("topoter", "topoter"), ("propagated-tuned", "propagated")):
-        own = [trial for trial in trials if trial.method == searched]
+    trials = [trial for _, trial in stored]
+    for method, recipe, search, searched in (
+        ("topoter", "best", f"node-{dataset}-topoter", "topoter"),
+        ("topoter", "tuned", dataset, "topoter"),
+        ("propagated-tuned", "best", dataset, "propagated"),
+    ):
+        own = [trial for trial in trials if (trial.search, trial.method) == (search, searched)]
         best = max(own, key=lambda trial: (trial.score, -trial.parameters.get("epochs", 0)))
-        parameters = load_recipe("node-classification", method, dataset, "best").parameters
+        parameters = load_recipe("node-classification", method, dataset, recipe).parameters
         assert {name: parameters[name] for name in best.parameters} == best.parameters

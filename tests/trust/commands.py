@@ -149,7 +149,7 @@ def _trials(folder: Path) -> dict[str, Any]:
 
 OWN = ("INPUT/edges.csv", "--features", "INPUT/features.csv")
 # A recipe that trains; the default one for nodes does not take epochs of its own.
-TRAINED = ("--recipe", "best", "--patience", 1000, "--channels", 16)
+TRAINED = ("--recipe", "tuned", "--patience", 1000, "--channels", 16)
 _FIT = ("--save-seconds", 0, "-q", "-o", "model.topoter")
 
 COMMANDS = {

@@ -45,7 +45,7 @@ MaxMemory = Annotated[float | None, typer.Option(help="End a run that holds more
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
 
 
-RECIPES = ("default", "best", "paper")
+RECIPES = ("default", "best", "tuned", "paper")
 
 
 def _known_recipe(name: str | None) -> str | None:
@@ -58,7 +58,8 @@ Recipe = Annotated[
     str | None,
     typer.Option(
         callback=_known_recipe,
-        help="Where to start from: default (for any graph), best (of a dataset), paper, or a file of `topoter search`.",
+        help="Where to start from: default (for any graph), best (of a dataset), tuned (the paper's encoder with our "
+        "settings), paper, or a file of `topoter search`.",
     ),
 ]
 Memory = Annotated[str | None, typer.Option(help="Memory to use at most, e.g. 4GB (else half of what is free).")]

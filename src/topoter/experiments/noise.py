@@ -11,7 +11,7 @@ from topoter.experiments.experiment import Experiment, Measured, Progress, Row
 from topoter.experiments.following import Follow, how_it_ended
 from topoter.experiments.node_classification import LABELLED, load_labelled
 from topoter.experiments.runs import Run
-from topoter.experiments.studies import DATASETS, REFERENCES, paper_width
+from topoter.experiments.studies import DATASETS, OURS, REFERENCES, paper_width
 from topoter.methods import build
 from topoter.tasks.feature_noise import CURVES, LEVELS, scaled_rows, score_under_noise
 from topoter.tasks.node_classification import graph_for, split_by_seed
@@ -58,7 +58,7 @@ EXPERIMENT = Experiment(
     task="node",
     recipes="node-classification",
     datasets=DATASETS,
-    rows=tuple(Row(method) for method in ("topoter", "dgi", "gae", *REFERENCES)),
+    rows=(OURS, Row("dgi"), Row("gae"), *REFERENCES),
     metrics=(CLEAN, *(name(kind, level) for kind in CURVES for level in SHOWN)),
     load=load_labelled,
     measure=measure,

@@ -54,7 +54,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load_recipe(experiment: str, method: str, dataset: str, name: str | None = None) -> Recipe:
-    """The recipe of a method on a dataset; `name` is `best` or `paper` where a method has both.
+    """The recipe of a method on a dataset; `name` is `best`, `tuned` or `paper` where a method has several.
 
     Without a name it is `best` if the dataset has one of its own, else `default`, which every dataset has, or the only
     one there is. A method that learns nothing borrows the parameters of the method it is the reference for (its file

@@ -12,8 +12,8 @@ EXPERIMENT = Experiment(
     recipes="node-classification",
     datasets=("sbm", *PLANS),
     rows=(
-        Row("raw", "best"),
-        Row("propagated", "best"),
+        Row("raw", "tuned"),
+        Row("propagated", "tuned"),
         Row("spectral", "default"),
         Row("hop-svd", "default"),
         Row("random-init", "default"),

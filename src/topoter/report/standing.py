@@ -15,6 +15,8 @@ from topoter.report.remarks import Remarks
 from topoter.report.tables import MISSING, NOT_RUN, Cell, CellLike, Mark, Table, difference, mean_and_deviation
 from topoter.report.wording import row_name, wording
 
+PREFERRED = ("best", "tuned", "paper")  # the recipe whose number counts: the first that a dataset has
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -72,7 +74,7 @@ def _of(chosen: Experiment, results: Results) -> list[Standing]:
     for run in planned:
         dataset, recipe, protocol = run.recipe.dataset, run.recipe.name, run.protocol
         group = by_row.get((dataset, OURS, recipe, protocol, repr(run.variation)))
-        preferred = recipe == ("best" if (dataset, "best") in names else "paper")
+        preferred = recipe == next((name for name in PREFERRED if (dataset, name) in names), None)
         part = dataset in averaged
         counts = preferred and protocol == chosen.protocols[0] and not part
         for metric in chosen.metrics:
