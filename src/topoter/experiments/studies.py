@@ -1,8 +1,8 @@
 """The paper's studies on node classification: one parameter changes, the others stay, curves instead of rows.
 
 They take the recipes of node classification (`tuned` for TopoTER, the paper's encoder with our settings: its own hardly
-train), give all encoders the paper's width and put a variation over them. `propagated` and `random-init` stand beside every curve; where
-the parameter makes no difference to them they are run once, and their line is level.
+train), give all encoders the paper's width and put a variation over them. `propagated` and `random-init` stand beside
+every curve; where the parameter makes no difference to them they are run once, and their line is level.
 """
 
 from __future__ import annotations
