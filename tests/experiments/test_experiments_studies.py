@@ -11,11 +11,11 @@ from topoter.errors import UsageError
 from topoter.experiments import EXPERIMENTS, experiment
 from topoter.experiments.runner import execute
 from topoter.experiments.store import Store
-from topoter.experiments.studies import REFERENCES
 from topoter.report.found import read_results
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
+REFERENCES = ("propagated", "random-init")
 PARAMETERS = {"order": "order", "layers": "num_layers", "perturbation-rate": "perturbation_rate"}
 
 
