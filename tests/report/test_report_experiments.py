@@ -74,8 +74,8 @@ def test_a_study_has_its_values_by_column_and_level_rows_in_all_of_them() -> Non
     (table,) = tables_of(chosen, records_of("order", study, ["cora"], ["topoter", "propagated"]), seeds=2)
     assert list(table.columns) == ["method", "1", "2", "3", "4", "5"]
     assert column(table, "3")["topoter (tuned)"].text == "76.5 ± 0.7"
-    layers = made("layers", "topoter", "cora", None, {"accuracy": [80.0]}) + made(
-        "layers", "propagated", "cora", None, {"accuracy": [79.0]}
+    layers = made("layers", "topoter", "cora", "tuned", {"accuracy": [80.0]}) + made(
+        "layers", "propagated", "cora", "tuned", {"accuracy": [79.0]}
     )
     (table,) = tables_of(experiment("layers"), layers, seeds=1)
     assert [cell.text for cell in table.cells[1]] == ["propagated", *["79.0"] * 5]
