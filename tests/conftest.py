@@ -9,6 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from no_skips import (  # noqa: F401
+    pytest_collection_modifyitems,
+    pytest_make_collect_report,
+    pytest_runtest_makereport,
+    pytest_terminal_summary,
+)
+
 with warnings.catch_warnings():
     # PyG's import uses what recent torch versions deprecate; not ours to mend.
     warnings.simplefilter("ignore")

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
-from topoter.errors import UsageError
+from topoter.errors import TopoterError, UsageError
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _GROUP = Path("/sys/fs/cgroup")
 
 
+_LIBRARIES = 2 * 10**9  # address space, measured 1.6 GB without CUDA: most of it is reserved, not used
+# How PyTorch, the loader of shared libraries, C++ and the system say that there is none left.
+_REFUSALS = ("can't allocate memory", "failed to map segment", "std::bad_alloc", "annot allocate memory")
+
+
 def free_memory() -> int:
-    """Bytes that a process can still get without driving others out: what the machine has, or what a container may."""
-    free = _machine_free()
+    """Bytes that this process can still get without driving others out: of the machine, a container, `ulimit -v`."""
+    free = min(_machine_free(), _limit_free())
     try:  # a container's limit, where there is one ("max" says there is none)
         allowed = int((_GROUP / "memory.max").read_text())
         free = min(free, max(0, allowed - int((_GROUP / "memory.current").read_text())))
@@ -31,6 +37,33 @@ def _machine_free() -> int:
     if found:
         return int(found.group(1)) << 10
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2  # macOS does not tell: half of all
+
+
+def _limit_free() -> int:
+    """What `ulimit -v` leaves to this process."""
+    try:
+        import resource  # not on Windows
+
+        allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, OSError):
+        return sys.maxsize
+    return sys.maxsize if allowed == resource.RLIM_INFINITY else max(0, allowed - used)
+
+
+def check_limit() -> None:
+    """Raise where `ulimit -v` leaves too little for PyTorch and its like: without room they abort, without a word."""
+    left = _limit_free()
+    if left < _LIBRARIES:
+        raise TopoterError(
+            f"The memory limit (ulimit -v) leaves {show_memory(left)} of address space. PyTorch and its libraries "
+            f"alone need {show_memory(_LIBRARIES)}: raise the limit to {show_memory(2 * _LIBRARIES)} or more."
+        )
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether an error says that there was not enough memory; libraries have many words for it."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in _REFUSALS)
 
 
 def parse_memory(text: str, option: str = "--memory") -> int:

@@ -38,6 +38,11 @@ def runs() -> list[Run]:
     return experiment("order").plan(["cora"], ["topoter", "propagated"], seeds=2)
 
 
+def test_a_store_makes_the_folders_it_needs(tmp_path, runs):
+    Store.read(tmp_path / "a" / "b").add(record_of(runs[0]), [])
+    assert len(Store.read(tmp_path / "a" / "b").records) == 1
+
+
 def test_what_is_added_is_read_again_sorted(tmp_path, runs):
     store = Store.read(tmp_path)
     for run in reversed(runs):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+
 import pytest
 import scipy.stats
 import torch
@@ -297,6 +299,16 @@ def test_paired_leaves_an_edge_without_partner_where_there_is_none():
     assert transformation.adjacency_t.num_edges == 0
     # The centre of a star is the left end of all edges and has no free partner.
     assert as_set(paired(STAR, 0.5, seeded()).pairs) == as_set(STAR.edges)
+
+
+def test_paired_finds_the_first_node_as_a_partner():
+    transformation = paired(Adjacency(torch.tensor([[1], [2]]), 3), 1.0, seeded())
+    assert as_set(transformation.pairs) == {(1, 2), (0, 1)}
+
+
+def test_a_transformation_is_not_changed_afterwards():
+    with pytest.raises(FrozenInstanceError):
+        exact(SPARSE, 0.5, seeded()).pairs = NO_EDGES
 
 
 def test_a_transformed_graph_can_be_transformed_again():

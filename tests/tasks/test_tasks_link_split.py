@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,8 @@ from torch_geometric.data import Data
 
 from topoter.datasets import block_model
 from topoter.errors import DataError
-from topoter.tasks.link_split import HeldOut, auc_and_ap, hits_and_mrr, split_links
+from topoter.structure.adjacency import Adjacency
+from topoter.tasks.link_split import HeldOut, auc_and_ap, check_splittable, hits_and_mrr, split_links
 
 
 def edges_of(edge_index: torch.Tensor) -> set[tuple[int, int]]:
@@ -47,6 +50,25 @@ def test_the_seed_decides_and_the_random_state_stays():
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(one, again)
     assert not torch.equal(one, other)
+
+
+@pytest.mark.parametrize(("free", "enough"), [(8, False), (9, True)])
+def test_there_are_disconnected_pairs_for_validation_and_for_testing(free: int, enough: bool):
+    """78 pairs: of 70 edges 3 and 7 are held out, of 69 edges 3 and 6."""
+    adjacency = Adjacency(torch.combinations(torch.arange(13)).t()[:, free:].contiguous(), 13)
+    if enough:
+        check_splittable(adjacency)
+    else:
+        with pytest.raises(DataError, match="has 8 disconnected pairs; 10 are needed"):
+            check_splittable(adjacency)
+
+
+def test_a_split_is_not_changed_afterwards():
+    split = split_links(block_model(60, 3, 6.0, 4, 0), 0)
+    with pytest.raises(FrozenInstanceError):
+        split.test = split.val
+    with pytest.raises(FrozenInstanceError):
+        split.test.label = split.val.label
 
 
 def test_weights_stay_with_their_edges():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -27,6 +29,22 @@ def slowly(name: str, z: np.ndarray) -> np.ndarray:
     if name == "center":
         return centred / np.sqrt((np.linalg.norm(centred, axis=1) ** 2).mean())
     return np.stack([row / np.linalg.norm(row) for row in centred])
+
+
+@pytest.mark.parametrize(("width", "dimensions"), [(40, 40), (41, 40), (100, 40)])
+def test_it_works_in_no_more_dimensions_than_training_nodes(width, dimensions):
+    z, _, split = embeddings(width)
+    scale = probe.SCALINGS["center"](z)
+    assert (probe._then_in_span_of(scale, z, split.train) is scale) == (width == 40)
+    assert probe._then_in_span_of(scale, z, split.train)(z).shape == (240, dimensions)
+
+
+def test_splits_and_what_they_give_are_not_changed_afterwards():
+    z, y, split = embeddings(5)
+    chosen = choose_probe(z, y, split.train, split.val)
+    for frozen, name in ((split, "test"), (chosen, "val"), (fit_probe(z, y, split), "test")):
+        with pytest.raises(FrozenInstanceError):
+            setattr(frozen, name, None)
 
 
 @pytest.mark.parametrize("name", ["center", "unit"])

@@ -34,10 +34,9 @@ class Command:
     result: Callable[[Path], dict[str, Any]]
     resume: tuple[str, ...] = ()
     earlier: tuple[object, ...] = ()
-    anew: bool = False  # in a process of its own from the start: its own processes look at how it was started
 
     def run(self, folder: Path, *more: str) -> zygote.Ended:
-        return zygote.run(folder, self.call(*more), anew=self.anew)
+        return zygote.run(folder, self.call(*more))
 
     def of(self, arguments: tuple[object, ...]) -> list[str]:
         return [str(argument).replace("INPUT", str(inputs())) for argument in arguments]
@@ -223,7 +222,6 @@ COMMANDS = {
                 "-q",
             ),
             _runs,
-            anew=True,
         ),
     )
 }

@@ -28,6 +28,16 @@ from typing import Any
 
 from reliability import ROOT, read_rows, write_rows
 
+_ABOUT_FOLDS = (
+    "test_the_protocol_is_scikit_learns_pipeline",
+    "test_labels_of_a_test_fold_change_its_score_and_nothing_else",
+    "test_embeddings_of_a_test_fold_do_not_move_the_training_ones",
+    "test_separable_classes_are_found_and_noise_is_not",
+    "test_the_seed_shuffles_the_folds",
+    "test_folds_are_counted_for_progress",
+    "test_scores_of_a_method_on_real_graphs",
+    "test_a_class_with_fewer_members_than_folds_is_named",
+)
 # What is changed, the tests of it, and further tests for those mutants that live through them.
 TARGETS: dict[str, tuple[str, list[str], list[str]]] = {
     "transformation": (
@@ -46,6 +56,11 @@ TARGETS: dict[str, tuple[str, list[str], list[str]]] = {
         "topoter.datasets.splits",
         ["datasets/test_datasets_synthetic.py"],
         ["tasks/test_tasks_node_classification.py"],
+    ),
+    "splits of graphs": (
+        "topoter.tasks.support_vectors",
+        [f"tasks/test_tasks_graph_classification.py::{name}" for name in _ABOUT_FOLDS],
+        [],
     ),
     "splits of links": ("topoter.tasks.link_split", ["tasks/test_tasks_link_split.py"], []),
     "store": (
@@ -199,12 +214,17 @@ def try_mutants(name: str, row: dict[str, Any], at_most: int, until: float) -> N
             row["failed"][str(number)] = str(made)
             print(f"  {number} survived, {made}", flush=True)
         row["tried"] += 1
+        _keep(row)
     print(f"{name}: {row['tried'] - len(row['failed'])} of {row['tried']} killed", flush=True)
 
 
 def _lives(module: str, path: Path, made: Mutant, tests: Sequence[str], more: Sequence[str], seconds: int) -> bool:
     alive, _ = survives(module, path, made.source, tests, seconds)
     return alive and (not more or survives(module, path, made.source, more, 600)[0])
+
+
+def _keep(row: dict[str, Any]) -> None:
+    write_rows([*(other for other in read_rows() if other.get("case") != row["case"]), row])
 
 
 def survivors(name: str, row: dict[str, Any]) -> None:
@@ -246,7 +266,7 @@ def main() -> None:
             survivors(name, row)
         elif time.monotonic() < until:
             try_mutants(name, row, asked.at_most, until)
-        write_rows([*(other for other in read_rows() if other.get("case") != case), row])
+        _keep(row)
 
 
 if __name__ == "__main__":

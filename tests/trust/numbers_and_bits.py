@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import random
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -15,10 +16,11 @@ import torch
 import zygote
 from bad_input import explore
 from campaign import case, time_limit
-from commands import COMMANDS, expected, forget, new_folder
+from commands import forget, new_folder
 from torch_geometric.data import Data
 
 from topoter import TopoTER
+from topoter.datasets import block_model
 from topoter.errors import PoorEmbeddingWarning, TopoterError
 
 _TINY = float(np.finfo(np.float32).smallest_subnormal)
@@ -153,23 +155,58 @@ def kernels(number: int) -> None:
     explore(number, shapes, check)
 
 
-def _enter_bits(name: str, anew: bool) -> None:
-    @case("same bits", f"{name}, {'fresh' if anew else 'forked'} processes", 0, 25, 2)
+@cache
+def _threaded() -> Path:
+    """A graph large enough that PyTorch and the kernels divide their work among threads."""
+    folder = new_folder()
+    data = block_model(num_nodes=2000, num_blocks=4, mean_degree=8.0, num_features=32, seed=0)
+    edges = data.edge_index[:, data.edge_index[0] < data.edge_index[1]].t().tolist()
+    timed = [f"{a},{b},{place % 4}" for place, (a, b) in enumerate(edges)]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *(f"{a},{b}" for a, b in edges), ""]))
+    (folder / "timed.csv").write_text("\n".join(["source,target,time", *timed, ""]))
+    rows = [f"{node}," + ",".join(f"{value:.4f}" for value in row) for node, row in enumerate(data.x.tolist())]
+    (folder / "features.csv").write_text("\n".join(["id," + ",".join(f"f{k}" for k in range(32)), *rows, ""]))
+    return folder
+
+
+_GRAPH = ("edges.csv", "--features", "features.csv")
+_TRAINED = ("--recipe", "best", "--channels", "64", "--epochs", "5")
+FITS: dict[str, tuple[str, ...]] = {
+    "a whole graph": (*_GRAPH, *_TRAINED),
+    "a whole graph by default": _GRAPH,
+    "a graph set": ("mutag", "--epochs", "3"),
+    "snapshots": ("--snapshots", "timed.csv", "--epochs", "5"),
+    "subgraphs": (*_GRAPH, *_TRAINED, "--batch-nodes", "500"),
+}
+
+
+def _fit(name: str, threads: int) -> tuple[zygote.Child, Path]:
+    folder = new_folder()
+    arguments = [str(_threaded() / word) if word.endswith(".csv") else word for word in FITS[name]]
+    return zygote.start(folder, ["fit", *arguments, "-q", "-o", "model.topoter"], anew=True, threads=threads), folder
+
+
+def _fitted(child: zygote.Child, folder: Path) -> bytes:
+    ended = child.wait(600)
+    assert ended.code == 0, ended.said
+    content = (folder / "model.topoter").read_bytes()
+    forget(folder)
+    return content
+
+
+@cache
+def _first(name: str, threads: int) -> bytes:
+    return _fitted(*_fit(name, threads))
+
+
+def _enter_bits(name: str) -> None:
+    @case("same bits", f"fit {name}, fresh processes", 0, 25, 2)
     def attempt(number: int) -> None:
-        """Two processes at once, with one thread and with two."""
-        command, known, folders = COMMANDS[name], expected(name), (new_folder(), new_folder())
-        counts = (1, 2) if random.Random(number).random() < 0.5 else (2, 1)
-        children = [
-            zygote.start(folder, command.call(), anew=anew, threads=count) for folder, count in zip(folders, counts)
-        ]
-        for child, folder, count in zip(children, folders, counts):
-            ended = child.wait(300)
-            assert ended.code == 0, ended.said
-            differing = [key for key, value in command.result(folder).items() if known.result[key] != value]
-            assert not differing, f"with {count} threads these differ: {differing}"
-            forget(folder)
+        """One process with one thread and one with two, at once: each gives the file of all others like it."""
+        running = [(threads, _fit(name, threads)) for threads in (1, 2)]
+        for threads, started in running:
+            assert _fitted(*started) == _first(name, threads), f"with {threads} threads another model"
 
 
-for _kind in [name for name in COMMANDS if name.startswith("fit")]:
-    _enter_bits(_kind, True)
-    _enter_bits(_kind, False)
+for _kind in FITS:
+    _enter_bits(_kind)

@@ -23,7 +23,7 @@ TITLES = {
     "bad input": "Generated and damaged files: no traceback, no hang, what is accepted equals a slow reader's graph",
     "hostile input": "Files made to do harm, a test each",
     "numbers": "Extreme values and extreme graphs: finite embeddings, or one line; kernels against their plain twins",
-    "same bits": "The same seed in fresh processes, 1 and 2 threads, under load: equal bits",
+    "same bits": "The same seed in fresh processes under load, half with 1 thread, half with 2: equal bits for each",
     "supply": "Lowest declared versions, on Python 3.10; packages against their pins",
     "tests": "Mutants of the code, drawn at random: what fails now are those that no test noticed",
 }

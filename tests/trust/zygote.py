@@ -6,8 +6,10 @@ leads a session of its own, so that whatever it starts can be found, and then is
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -17,14 +19,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 LOADED = (
     "torch", "torch_geometric.data", "sklearn.linear_model", "scipy.sparse", "pyarrow.parquet", "pyarrow.csv", "numba",
     "duckdb", "optuna", "loky", "topoter.cli.fit", "topoter.cli.embed", "topoter.cli.search", "topoter.cli.reproduce",
     "topoter.estimator", "topoter.experiments.runner", "topoter.experiments.search", "topoter.block_embedding",
-    "topoter.graphs.importing", "topoter.kernels.neighbour_sums",
+    "topoter.graphs.importing", "topoter.kernels.neighbour_sums", "topoter.cli.sizing", "topoter.cli.import",
+    "topoter.tasks.support_vectors", "topoter.tasks.own_labels", "typer", "rich.console", "rich.progress",
+    "safetensors.torch", "pymetis", "pydantic",
 )  # fmt: skip
 
 
@@ -48,7 +54,7 @@ class Child:
     def running(self) -> bool:
         return not (self.folder / ".ended").exists()
 
-    def wait(self, seconds: float = 120) -> Ended:
+    def wait(self, seconds: float = 900) -> Ended:
         deadline = time.monotonic() + seconds
         while self.running():
             if time.monotonic() > deadline:
@@ -79,7 +85,8 @@ def _zygote() -> subprocess.Popen[str]:
 def start(folder: Path, arguments: Sequence[object], **options: Any) -> Child:
     """Start `topoter ARGUMENTS` in a folder.
 
-    Options: `env`, `ignore` (signals), `spare_memory` (bytes), `threads`, and `anew` for a process that is not forked.
+    Options: `env`, `ignore` (signals), `threads`, `anew` for a process that is not forked, and
+    `memory_limit` (bytes, as by `ulimit -v`) of such a one.
     """
     zygote = _zygote()
     assert zygote.stdin is not None
@@ -109,8 +116,6 @@ def _session(leader: int) -> list[str]:
 
 def _become(request: dict[str, Any]) -> None:
     """In the new process: what was asked for, until its end."""
-    import resource
-
     os.chdir(request["folder"])
     for name, descriptor in ((".stdout", 1), (".stderr", 2)):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
@@ -118,19 +123,22 @@ def _become(request: dict[str, Any]) -> None:
     for number in request.get("ignore", ()):
         signal.signal(number, signal.SIG_IGN)
     os.environ.update(request.get("env", {}))
-    if "spare_memory" in request:  # a limit, as by `ulimit -v`, so far above what is used by now
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-        resource.setrlimit(resource.RLIMIT_AS, (used + request["spare_memory"],) * 2)
     if threads := request.get("threads"):
         os.environ["OMP_NUM_THREADS"] = str(threads)  # for a process that has not read it yet
         import_module("torch").set_num_threads(threads)
     sys.argv = ["topoter", *request["arguments"]]
+    if limit := request.get("memory_limit"):
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     if request.get("anew"):
         os.execv(sys.executable, [sys.executable, "-m", *sys.argv])
     if "die_at_rename" in request:
         _die_at_rename(request["die_at_rename"])
     import topoter.cli
 
+    # Workers of its own look at how it was started: as `python -m topoter`.
+    main = ModuleType("__main__")
+    main.__spec__ = find_spec("topoter.__main__")
+    sys.modules["__main__"] = main
     topoter.cli.main()
 
 
@@ -152,6 +160,7 @@ def _serve() -> None:
         warnings.simplefilter("ignore")  # PyG's import
         for module in LOADED:
             import_module(module)
+    gc.freeze()  # pages that no collection touches are shared with the processes forked
     for line in sys.stdin:
         request = json.loads(line)
         watcher_ready, tell = os.pipe()

@@ -19,6 +19,7 @@ from typer.core import TyperCommand
 from topoter import __version__
 from topoter.cli.output import error_line, out
 from topoter.errors import BadRowError, TopoterError
+from topoter.memory import check_limit, is_shortage
 
 INTERRUPTED = 130
 # Typer may carry its own copy of click; the base of its errors is the same class either way.
@@ -61,6 +62,10 @@ class _Command(TyperCommand):
         alone = typer.Typer(add_completion=False)
         alone.command(self.name)(import_module(f"topoter.cli.{self.name}").run)
         return typer.main.get_command(alone)
+
+    def invoke(self, ctx: Any) -> Any:
+        check_limit()
+        return super().invoke(ctx)
 
 
 app = typer.Typer(
@@ -117,6 +122,14 @@ def main() -> None:
         code = 0
     except OSError as error:  # a folder where a file should be, no permission, a full disk
         error_line(f"{error.filename}: {error.strerror}." if error.filename else str(error))
+        code = 1
+    except Exception as error:
+        if not is_shortage(error):
+            raise
+        error_line(
+            "There is not enough memory for this. `topoter estimate` tells how much is needed; a graph that "
+            "`topoter import` made, and --memory, need less."
+        )
         code = 1
     _leave(code if isinstance(code, int) else 0)
 

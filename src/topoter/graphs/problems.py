@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from topoter.errors import BadRowError, DataError, TopoterError
+from topoter.memory import is_shortage
 
 # What libraries raise over a file that is damaged or holds something else; NumPy takes its headers apart with Python's
 # own tokenizer, and a declared size may be more than there is memory.
@@ -42,7 +43,8 @@ def explained(problem: str, errors: tuple[type[Exception], ...] = READING_ERRORS
     except TopoterError:
         raise
     except errors as error:
-        raise DataError(f"{problem}: {first_line(error)}") from error
+        larger = ", or there is not enough memory for what it declares" if is_shortage(error) else ""
+        raise DataError(f"{problem}{larger}: {first_line(error)}") from error
 
 
 def keep_good(
