@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 sys.path.append(str(Path(__file__).parent / "structure"))
 from own_graphs import imported
 
 from topoter import TopoTER
-from topoter.block_embedding import can_embed_in_blocks, embed_in_blocks
+from topoter.block_embedding import embed_in_blocks
 from topoter.datasets import block_model
 from topoter.errors import DataError, UsageError
 from topoter.graphs import GraphDirectory, read_embeddings
+from topoter.structure import likely_graph
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -34,12 +36,17 @@ def fitted(directory: GraphDirectory, **parameters: Any) -> TopoTER:
     return TopoTER(**{"encoder": "sgc", "out_channels": 5, "epochs": 2, **parameters}).fit(directory)
 
 
+class Stopped(Exception):
+    pass
+
+
 ENCODERS: dict[str, dict[str, Any]] = {
     "sgc, narrower than the features": {"encoder": "sgc", "order": 3},
     "sgc, wider than the features": {"encoder": "sgc", "out_channels": 9, "negative_slope": 0.1},
     "sgc in three layers": {"encoder": "sgc", "num_layers": 3, "hidden_channels": 7, "negative_slope": 0.3},
     "gcn": {"encoder": "gcn", "num_layers": 2, "hidden_channels": 8},
-    "hops": {"encoder": "hops", "out_channels": 9, "encoder_parameters": {"completion": 0}},
+    "hops": {"encoder": "hops", "out_channels": 9},
+    "hops without likely neighbours": {"encoder": "hops", "out_channels": 9, "encoder_parameters": {"completion": 0}},
     "hops, three of them on parts": {"encoder": "hops", "out_channels": 9, "order": 3, "batch_nodes": 40},
     "gin": {"encoder": "gin", "num_layers": 3, "hidden_channels": 7},
     "other features": {"feature_scaling": "sum"},
@@ -59,6 +66,53 @@ def test_blocks_give_what_memory_gives(
     assert np.abs(z - expected).max() <= 1e-5 * np.abs(expected).max()
     assert ids.tolist() == list(range(NODES))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["z.ids.txt", "z.npy"]
+
+
+def embedded(model: TopoTER, graph: GraphDirectory, out: Path, memory: int) -> np.ndarray:
+    embed_in_blocks(model, graph, out, memory)
+    stored: np.ndarray = np.load(out)
+    return stored
+
+
+def test_likely_neighbours_in_several_groups(
+    tmp_path: Path, directory: GraphDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = fitted(directory, encoder="hops", out_channels=9)
+    at_once = model.transform(directory)
+    monkeypatch.setattr(likely_graph, "_MOST_TOGETHER", 40)
+    expected = model.transform(directory)
+    assert not np.allclose(at_once, expected, atol=1e-3), "groups make a difference"
+    told: list[float] = []
+
+    def report(text: str, share: float) -> None:
+        if "likely" in text:
+            told.append(share)
+            if len(told) > 1:  # the first comes before all groups
+                raise Stopped
+
+    for _ in range(3):
+        with pytest.raises(Stopped):
+            embed_in_blocks(model, directory, tmp_path / "z.npy", 10**6, report=report)
+    assert told == sorted(set(told)), "each time it goes on with another group"
+    assert np.allclose(embedded(model, directory, tmp_path / "z.npy", 10**6), expected, atol=1e-5)
+
+
+def test_the_default_on_a_graph_that_has_grown(
+    tmp_path: Path, directory: GraphDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = block_model(NODES, 4, 7.0, 6, 0).subgraph(torch.arange(NODES - 30))
+    old.node_ids = list(range(NODES - 30))
+    model = TopoTER(out_channels=9, epochs=2).fit(old)
+    assert np.allclose(embedded(model, directory, tmp_path / "z.npy", 10**9), model.transform(directory), atol=1e-5)
+    assert model.model_.encoder.here is not None, "nodes were known again by their ids"
+    with caplog.at_level("INFO", logger="topoter"):
+        z = embedded(model, directory, tmp_path / "z.npy", TIGHT)
+    assert "hold a node's place in the graph are at their mean: to find them in this graph, too, takes --memory" in (
+        caplog.text
+    )
+    nobody = directory.as_data()
+    nobody.node_ids = [f"else {node}" for node in range(NODES)]
+    assert np.allclose(z, model.transform(nobody), atol=1e-5)
 
 
 def test_the_plain_twin(tmp_path: Path, directory: GraphDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,10 +142,6 @@ def test_a_folder_of_parquet_files(tmp_path: Path, directory: GraphDirectory, la
     ids, z = read_embeddings(tmp_path / "z.parquet")
     assert ids.tolist() == pq.read_table(tmp_path / "z.parquet")["id"].to_pylist() == list(range(NODES))
     assert np.allclose(z, model.transform(directory), atol=1e-5)
-
-
-class Stopped(Exception):
-    pass
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])
@@ -143,12 +193,8 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, directory: GraphDirecto
     with pytest.raises(UsageError, match=r"z.csv: embeddings of a graph larger than memory are written as .parquet or"):
         embed_in_blocks(model, directory, tmp_path / "z.csv", TIGHT)
     own = fitted(directory, encoder="torch_geometric.nn:GCNConv", encoder_parameters={"out_channels": 4})
-    assert not can_embed_in_blocks(own)
     with pytest.raises(UsageError, match="The encoder of this model needs the whole graph in memory"):
         embed_in_blocks(own, directory, tmp_path / "z.npy", TIGHT)
-    whole = fitted(directory, encoder="hops")
-    with pytest.raises(UsageError, match=r"looks for likely neighbours in the whole graph: .* fit on parts"):
-        embed_in_blocks(whole, directory, tmp_path / "z.npy", TIGHT)
     other = TopoTER("sgc", out_channels=4, epochs=1).fit(block_model(30, 2, 4.0, 3, 0))
     with pytest.raises(DataError, match="The graph has 6 features per node; the model was fitted on 3"):
         embed_in_blocks(other, directory, tmp_path / "z.npy", TIGHT)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from topoter import TopoTER
+from topoter.block_embedding import embed_in_blocks
 from topoter.datasets import block_model
 from topoter.errors import DataError, UsageError
 from topoter.graphs import GraphDirectory, read_graph
@@ -69,6 +70,63 @@ def test_new_nodes_are_embedded_as_if_all_were_there(
     assert len(new.ids) == NEW
     assert np.allclose(z, np.stack([expected[name] for name in new.ids]), atol=1e-5)
     assert 0 < needed < 0.7 * NODES, "a part of the graph, not all of it"
+
+
+def test_the_default_fitted_on_a_whole_graph(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """New nodes as if all were there, but for their places and what likely neighbours outside the model tell."""
+    write(tmp_path, False, True)
+    import_graph([tmp_path / "old.csv"], tmp_path / "graph.topo", features=[tmp_path / "old-x.csv"])
+    directory = GraphDirectory.open(tmp_path / "graph.topo")
+    model = TopoTER(out_channels=16, epochs=2).fit(directory)
+    model.save(tmp_path / "model.topoter")
+    loaded = TopoTER.load(tmp_path / "model.topoter")
+    new = read_new_nodes(tmp_path / "new.csv", directory, tmp_path / "new-x.csv")
+    with caplog.at_level("INFO", logger="topoter"):
+        z, needed = embed_new_nodes(loaded, directory, new)
+    assert "columns that hold it are at their mean" in caplog.text
+    assert "Likely neighbours of new nodes are looked for among 294 nodes of the model" in caplog.text
+    assert 0 < needed < 0.7 * NODES
+    together, _ = read_graph(tmp_path / "all.csv", features=tmp_path / "all-x.csv")
+    ids = list(together.node_ids)
+    rows = [ids.index(name) for name in new.ids]
+    together.node_ids = [f"else {node}" for node in ids]  # so that places are at their mean there, too
+
+    def both(**parameters: Any) -> tuple[np.ndarray, np.ndarray]:
+        model = TopoTER(out_channels=16, epochs=2, **parameters).fit(directory)
+        return embed_new_nodes(model, directory, new)[0], model.transform(together)[rows]
+
+    z, expected = both(encoder_parameters={"completion": 0})
+    assert np.allclose(z, expected, atol=1e-5)
+    z, expected = both(structure="none")
+    assert np.linalg.norm(z - expected) < 0.1 * np.linalg.norm(expected)
+
+
+def test_a_model_of_a_prepared_table(tmp_path: Path) -> None:
+    """Fitted on files, whose numbers and categories it prepares; embedded from what was imported of the same files."""
+    colours = ["red", "green", "blue"]
+    lines = [f"n{i},{i % 7},{1000 * (i % 11)},{colours[i % 3]}\n" for i in range(60)]
+    (tmp_path / "x.csv").write_text("id,a,b,colour\n" + "".join(lines))
+    (tmp_path / "e.csv").write_text("source,target\n" + "".join(f"n{i},n{(i * i + 1) % 60}\n" for i in range(60)))
+    data, _ = read_graph(tmp_path / "e.csv", features=tmp_path / "x.csv")
+    model = TopoTER(out_channels=6, structure="none", encoder_parameters={"completion": 0}).fit(data)
+    assert not model.preparation_.keeps_numbers
+    expected = model.transform(data)
+    import_graph([tmp_path / "e.csv"], tmp_path / "graph.topo", features=[tmp_path / "x.csv"])
+    directory = GraphDirectory.open(tmp_path / "graph.topo")
+    assert directory.manifest.feature_names == ["a", "b", "colour=blue", "colour=green", "colour=red"]
+    embed_in_blocks(model, directory, tmp_path / "z.npy", 10**6)
+    order = {name: row for row, name in enumerate(data.node_ids)}
+    rows = [order[name] for name in directory.as_data().node_ids]
+    for z in (model.transform(directory), np.load(tmp_path / "z.npy")):
+        assert np.allclose(z, expected[rows], atol=1e-5)
+    (tmp_path / "new.csv").write_text("source,target\nzz,n1\nzz,n5\n")
+    (tmp_path / "new-x.csv").write_text("id,a,b,colour\nzz,3,4000,red\n")
+    new = read_new_nodes(tmp_path / "new.csv", directory, tmp_path / "new-x.csv", preparation=model.preparation_)
+    for old, more in (("e.csv", "new.csv"), ("x.csv", "new-x.csv")):
+        (tmp_path / old).write_text((tmp_path / old).read_text() + (tmp_path / more).read_text().partition("\n")[2])
+    together, _ = read_graph(tmp_path / "e.csv", features=tmp_path / "x.csv", preparation=model.preparation_)
+    z, _ = embed_new_nodes(model, directory, new)
+    assert np.allclose(z[0], model.transform(together)[list(together.node_ids).index("zz")], atol=1e-5)
 
 
 @pytest.fixture

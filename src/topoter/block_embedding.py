@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,33 +21,28 @@ import torch
 from torch import Tensor
 
 from topoter.encoders import Hops
-from topoter.encoders.stages import Dense, Propagate, Stage, needs_whole_graph, stages
+from topoter.encoders.hops import graph_key
+from topoter.encoders.stages import Dense, Propagate, Stage, Together, needed_stages
 from topoter.errors import DataError, UsageError
 from topoter.estimator import TopoTER
 from topoter.graphs import GraphDirectory
 from topoter.graphs.array_files import ArrayWriter, read_rows, rows_written
 from topoter.graphs.arrow import pa, pq
 from topoter.graphs.atomic import atomic_write
-from topoter.graphs.matching import column_map
 from topoter.graphs.writers import IDS_BESIDE, embedding_columns, one_per_line
 from topoter.kernels import mode
 from topoter.kernels.neighbour_sums import propagate_rows, propagate_rows_plain
 from topoter.memory import show_memory
 from topoter.structure.features import FEATURE_SCALINGS
-from topoter.structure.large_graph import LargeGraph
+from topoter.structure.large_graph import LargeGraph, release
 from topoter.training.distributed import Group, current_group
 
 _logger = logging.getLogger("topoter")
 
 Report = Callable[[str, float], None]
 WRITTEN = (".parquet", ".npy")
-_ENTRIES = 1 << 23  # neighbours that stream past between two reports
 _MOST_ROWS = 1 << 16  # of a block
-
-
-def can_embed_in_blocks(model: TopoTER) -> bool:
-    """Whether the encoder is one of those that can be taken apart."""
-    return stages(model.model_.encoder) is not None
+_PLACES_PER_NODE, _PLACES_PER_EDGE = 2400, 100  # bytes, to find the places of a graph's nodes in memory
 
 
 def embed_in_blocks(
@@ -63,20 +59,17 @@ def embed_in_blocks(
         memory: bytes that may be used for blocks.
         report: told what is being done and which share of all is done.
     """
-    plan = stages(model.model_.encoder)
-    if plan is None:
-        raise needs_whole_graph(model.model_.encoder)
+    encoder = model.model_.encoder
+    plan = needed_stages(encoder)
     if out.suffix.lower() not in WRITTEN:
         raise UsageError(f"{out}: embeddings of a graph larger than memory are written as {' or '.join(WRITTEN)}.")
     if not out.resolve().parent.is_dir():
         raise UsageError(f"Cannot write {out}: the folder {out.resolve().parent} does not exist.")
-    encoder = model.model_.encoder
-    if isinstance(encoder, Hops) and encoder.place.size(1):  # of a graph that fits; another one may not
-        same = len(encoder.place) == directory.num_nodes
-        encoder.at_home = same and encoder.fitted_on(LargeGraph.from_directory(directory).adjacency())
-    work = _Work.prepare(model, directory, out.resolve(), memory, plan)
+    if isinstance(encoder, Hops):
+        encoder.here = _places(encoder, directory, memory)
     model.model_.eval()
     with torch.no_grad():
+        work = _Work.prepare(model, directory, out.resolve(), memory, plan)
         for number, stage in enumerate(plan[:-1]):
             work.report = _share_of(report, number, len(plan))
             work.run(number, stage)
@@ -108,7 +101,14 @@ class _Work:
     def prepare(cls, model: TopoTER, directory: GraphDirectory, out: Path, memory: int, plan: list[Stage]) -> _Work:
         graph = LargeGraph.from_directory(directory)
         n = graph.num_nodes
-        widest = max(graph.num_features, model.model_.encoder.out_channels)
+        scaling = FEATURE_SCALINGS[model.effective_params()["feature_scaling"]]
+        matched = model.feature_map(directory.manifest.feature_names)
+
+        def features(x: Tensor) -> Tensor:
+            return scaling(matched(x))
+
+        widths = _widths(plan, features(torch.zeros(1, graph.num_features)))
+        widest = max(widths)
         columns = int((0.8 * memory - 12 * n) // (8 * n))  # two arrays of 4 bytes, beside indptr and scale
         if columns < 1:
             raise UsageError(
@@ -120,15 +120,10 @@ class _Work:
         group = current_group()
         columns = min(columns, -(-widest // group.size))  # a block for each process at least
         if group.writes:
-            _keep_or_clear(folder, model, directory, f"{columns} {rows} {len(plan)} {out.suffix}")
+            need = 4 * n * max(before + after for before, after in pairwise(widths))
+            placed = getattr(model.model_.encoder, "here", None) is not None
+            _keep_or_clear(folder, model, directory, f"{columns} {rows} {len(plan)} {placed} {out.suffix}", need)
         group.wait()
-        scaling = FEATURE_SCALINGS[model.effective_params()["feature_scaling"]]
-        known = getattr(model, "feature_names_in_", None)
-        select = column_map(directory.manifest.feature_names, known, model.n_features_in_)
-
-        def features(x: Tensor) -> Tensor:
-            return scaling(x if select is None else x @ select)
-
         done = [int(stage.name.removeprefix("stage-")) for stage in folder.glob("stage-*")]
         group.wait()  # all have looked before the first one changes anything
         return cls(graph, directory, features, folder, columns, rows, _scale(graph), group, max(done, default=-1))
@@ -141,6 +136,8 @@ class _Work:
         made.mkdir(exist_ok=True)
         if isinstance(stage, Propagate):
             self._propagate(stage, made)
+        elif isinstance(stage, Together):
+            self._together(stage, made)
         elif self.group.writes:  # little work beside propagation, and all of it on the disk
             self._dense(stage, made)
         self.group.wait()
@@ -210,12 +207,63 @@ class _Work:
         graph = self.graph
         indptr, indices = np.asarray(graph.indptr), np.asarray(graph.indices)
         weight = None if graph.weight is None else np.asarray(graph.weight)
-        cuts = np.searchsorted(indptr, np.arange(_ENTRIES, len(indices), _ENTRIES)).tolist()
-        for start, stop in zip([0, *cuts], [*cuts, graph.num_nodes]):
-            if stop > start:
-                multiply(start, stop, indptr, indices, weight, scale, h, out)
-            graph.release()
+        for start, stop in graph.stretches():
+            multiply(start, stop, indptr, indices, weight, scale, h, out)
             yield stop / graph.num_nodes
+
+    def _together(self, stage: Together, folder: Path) -> None:
+        """Group by group, from and to scattered rows; a group that is done leaves a mark."""
+        before = [np.load(file, mmap_mode="r", allow_pickle=False) for file in self.blocks()]
+
+        def read(nodes: Tensor) -> Tensor:
+            rows = np.concatenate([part[nodes.numpy()] for part in before], axis=1)
+            for part in before:
+                release(part)
+            return torch.from_numpy(rows)
+
+        table, after = folder / "groups.npz", folder / "000000.npy"
+        width, n = sum(part.shape[1] for part in before), self.graph.num_nodes
+        if self.group.writes and not table.exists():
+            self.report("looking for likely neighbours", 0)
+            found = list(stage.groups(lambda nodes: map(read, nodes.split(self.rows)), n))
+            np.lib.format.open_memmap(after, "w+", np.float32, (n, width))
+            with atomic_write(table) as temporary:
+                np.savez(temporary, nodes=torch.cat(found), ends=np.cumsum([group.numel() for group in found]))
+        self.group.wait()
+        with np.load(table) as stored:
+            groups = torch.from_numpy(stored["nodes"]).tensor_split(torch.from_numpy(stored["ends"][:-1]))
+        start = after.stat().st_size - 4 * n * width
+        for number in range(self.group.rank, len(groups), self.group.size):
+            mark = folder / f"group-{number}"
+            if not mark.exists():
+                made = stage.apply(read(groups[number])).numpy()
+                with after.open("r+b", buffering=0) as file:  # not mapped: a disk that is full would end the process
+                    for node, row in zip(groups[number].tolist(), made):
+                        file.seek(start + 4 * width * node)
+                        file.write(row.data)
+                mark.touch()
+                self.report("looking for likely neighbours", (number + 1) / len(groups))
+
+
+def _places(encoder: Hops, directory: GraphDirectory, memory: int) -> Tensor | None:
+    """The places of the graph's nodes [N, K]; None where they have to be at their mean."""
+    if not encoder.place.size(1):
+        return None
+    graph = LargeGraph.from_directory(directory)
+    nodes = torch.from_numpy(directory.node_keys())
+    if encoder.fitted_on(graph_key(graph.edge_keys(), graph.num_nodes), nodes):
+        return encoder.place
+    need = _PLACES_PER_NODE * graph.num_nodes + _PLACES_PER_EDGE * graph.num_edges
+    if need <= memory:
+        return encoder.places(graph.adjacency(), nodes)
+    if bool((encoder.rows_of(nodes, graph.num_nodes) >= 0).any()):
+        _logger.info(
+            "The %d columns that hold a node's place in the graph are at their mean: to find them in this graph, too, "
+            "takes --memory %s.",
+            encoder.place.size(1),
+            show_memory(need).replace(" ", ""),
+        )
+    return None
 
 
 def _write(work: _Work, last: Dense, out: Path, layout: str) -> tuple[int, int]:
@@ -273,7 +321,15 @@ def _scale(graph: LargeGraph) -> np.ndarray:
     return scale
 
 
-def _keep_or_clear(folder: Path, model: TopoTER, directory: GraphDirectory, sizes: str) -> None:
+def _widths(plan: list[Stage], x: Tensor) -> list[int]:
+    """How many columns there are before and after each stage, from a row of features [1, C]."""
+    rows = [x]
+    for stage in plan:
+        rows.append(stage.apply(rows[-1], x, slice(0, 1)) if isinstance(stage, Dense) else rows[-1])
+    return [row.size(1) for row in rows]
+
+
+def _keep_or_clear(folder: Path, model: TopoTER, directory: GraphDirectory, sizes: str, need: int) -> None:
     """Make the folder of blocks, and clear one that belongs to another model, graph or block size."""
     digest = hashlib.sha256(f"{directory.identity} {sizes} {model.effective_params()['feature_scaling']}".encode())
     for name, tensor in sorted(model.model_.encoder.state_dict().items()):
@@ -286,7 +342,6 @@ def _keep_or_clear(folder: Path, model: TopoTER, directory: GraphDirectory, size
         return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    need = 4 * directory.num_nodes * (directory.num_features + 2 * model.model_.encoder.out_channels)
     free = shutil.disk_usage(folder).free
     if need > free:
         shutil.rmtree(folder)

@@ -20,6 +20,7 @@ from topoter.encoders import ENCODERS, Hops
 from topoter.errors import UsageError, invalid_parameter, unknown_name, whole_number
 from topoter.graphs import GraphDirectory, aligned, match_features
 from topoter.graphs.ids import keys_of, rows_of_nodes
+from topoter.graphs.matching import feature_map
 from topoter.graphs.sets import graph_ids
 from topoter.levels import defaults, read_at_level
 from topoter.output_frames import as_configured, set_output
@@ -456,6 +457,11 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         """What the encoder knows nodes by, where it must know them again."""
         known = node_ids is not None and self.model_.encoder.remembers_nodes
         return torch.from_numpy(keys_of(node_ids)) if known else None
+
+    def feature_map(self, names: Sequence[str]) -> Callable[[torch.Tensor], torch.Tensor]:
+        """What takes rows of an imported graph's features, with these names, to those that the model knows."""
+        known, preparation = getattr(self, "feature_names_in_", None), getattr(self, "preparation_", None)
+        return feature_map(names, preparation, known, self.n_features_in_)
 
     def _note_new(self, cleaning: Cleaning) -> None:
         """Note what had to be changed, unless it is what `fit` has told already."""

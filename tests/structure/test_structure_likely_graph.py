@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from topoter.structure import likely_graph as module
-from topoter.structure.likely_graph import likely_graph
+from topoter.structure.likely_graph import likely_graph, likely_groups, likely_means, likely_sums
 
 
 def rows(count: int, width: int = 5, seed: int = 0) -> torch.Tensor:
@@ -34,11 +34,25 @@ def test_a_large_graph_is_searched_in_groups_and_finds_most_of_the_same(monkeypa
     centres = 8 * rows(6, seed=1)
     z = centres.repeat_interleave(50, 0) + rows(300)
     whole = set(map(tuple, likely_graph(z, 5).edges.t().tolist()))
+    sums = likely_sums(z)
     monkeypatch.setattr(module, "_MOST_TOGETHER", 100)
     monkeypatch.setattr(module, "_BLOCK_ENTRIES", 1000)
-    parts = set(map(tuple, likely_graph(z, 5).edges.t().tolist()))
-    assert len(parts & whole) > 0.8 * len(whole)
-    assert {node for pair in parts for node in pair} == set(range(300))
+    groups = list(likely_groups(lambda nodes: (z[some] for some in nodes.split(7)), 300))
+    assert sorted(torch.cat(groups).tolist()) == list(range(300))
+    assert max(map(len, groups)) <= 100
+    found = {(int(g[i]), int(g[j])) for g in groups for i, j in likely_graph(z[g], 5).edges.t().tolist()}
+    assert len(found & whole) > 0.8 * len(whole)
+    for group in groups:
+        torch.testing.assert_close(likely_sums(z)[group], likely_graph(z[group]).normalized @ z[group])
+    assert (likely_sums(z) - sums).norm() < 0.2 * sums.norm()
+
+
+def test_some_nodes_of_a_graph_tell_about_what_all_tell() -> None:
+    z = (4 * rows(6, seed=1)).repeat_interleave(50, 0) + rows(300)
+    sums, some = likely_sums(z), z[torch.randperm(300, generator=torch.Generator().manual_seed(0))[:100]]
+    told = likely_means(z, some, 300)
+    assert (told - sums).norm() < 0.2 * sums.norm()
+    assert (z - sums).norm() > 1.5 * (told - sums).norm(), "more than a node tells alone"
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

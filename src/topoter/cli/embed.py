@@ -75,7 +75,7 @@ def run(
             if directory is None:
                 data = load_graph(graph, options, preparation=fitted.preparation_)
             else:
-                data = in_memory(directory, quiet=True)  # it was told already
+                data = in_memory(directory, True, fitted.preparation_)  # it was told already
             rows, ids = "nodes", data.get("node_ids")
             z = fitted.transform(data)
         write_embeddings(out_path, z, ids, layout=layout)
@@ -91,9 +91,8 @@ def _new_nodes(model: TopoTER, within: Path, out_path: Path, layout: str, option
         raise UsageError("--within goes with a model that was fitted on one graph.")
     given = options.given()
     directory = GraphDirectory.open(within, verify=False)  # what is read of it is little: no checksum of the whole
-    new = read_new_nodes(
-        Path(options.graph), directory, given.pop("features", None), given.pop("id_column", None), **given
-    )
+    features, id_column = given.pop("features", None), given.pop("id_column", None)
+    new = read_new_nodes(Path(options.graph), directory, features, id_column, model.preparation_, **given)
     z, read = embed_new_nodes(model, directory, new)
     needed = f"{len(z):,} new nodes; {read:,} of the {directory.num_nodes:,} nodes of {within} were needed."
     options.say(*new.notes, needed)

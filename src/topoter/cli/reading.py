@@ -36,7 +36,7 @@ def load_graph(name_or_path: str, options: GraphOptions, seed: int = 0, preparat
     path = Path(name_or_path)
     if is_graph_directory(path):
         options.refuse(f"{path} is imported already: these go with `topoter import`.")
-        return in_memory(GraphDirectory.open(path), options.quiet)
+        return in_memory(GraphDirectory.open(path), options.quiet, preparation)
     if path.exists() and is_set_of_files(path):
         raise UsageError(f"{path} is a set of graphs, which fit, embed and evaluate graph take. Give one graph here.")
     if path.is_dir():
@@ -104,8 +104,9 @@ def edges_between(path: Path, ids: Any, header: bool | None, drop_bad: bool) -> 
     ]
 
 
-def in_memory(directory: GraphDirectory, quiet: bool) -> Data:
-    """An imported graph as a whole, if there is room for it."""
+def in_memory(directory: GraphDirectory, quiet: bool, preparation: Preparation | None = None) -> Data:
+    """An imported graph as a whole, if there is room for it; `preparation` is a model's."""
+    from topoter.graphs import as_data
     from topoter.memory import free_memory, show_memory
 
     need, free = directory.bytes_in_memory, free_memory()
@@ -115,7 +116,7 @@ def in_memory(directory: GraphDirectory, quiet: bool) -> Data:
             "`topoter fit --memory` and `topoter embed --memory` take it in parts."
         )
     note(f"{directory.describe()} Read into memory: {show_memory(need)}.", quiet)
-    return directory.as_data()
+    return as_data(directory, preparation=preparation)
 
 
 def load_over_time(name_or_path: str, options: GraphOptions, every: str | None = None) -> tuple[Data, list[Tensor]]:

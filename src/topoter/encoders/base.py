@@ -56,6 +56,11 @@ class Encoder(nn.Module):
             adjacency, _ = Adjacency.from_edge_index(adjacency, num_nodes)
         return self.propagate(self.project(x), adjacency)
 
+    def of_few(self, x: Features, adjacency: Adjacency, count: int) -> Tensor:
+        """The embeddings of the first `count` nodes, given all that they see of a graph that is not at hand."""
+        h: Tensor = self(x, adjacency)
+        return h[:count]
+
     def initialize(self, init: str = "default", generator: torch.Generator | None = None, gain: float = 1.0) -> None:
         """Draw all weights anew from one generator (seed 0 if none is given), never from global random state.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -26,7 +26,7 @@ from topoter.structure.adjacency import Adjacency
 from topoter.structure.degrees import degree_places
 from topoter.structure.features import Features
 from topoter.structure.hops import Preparation, leading_directions, propagate
-from topoter.structure.likely_graph import likely_graph
+from topoter.structure.likely_graph import likely_means, likely_sums
 from topoter.structure.spectral import refound, spectral_places
 from topoter.structure.walks import walk_places
 
@@ -42,6 +42,7 @@ STRUCTURE_FACTOR, STRUCTURE_MOST = 0.4, 1.5
 # the rest. Where neighbours do not agree, and where they do: there features look better than they are.
 FEW_DIRECTIONS = (16, 128)
 COMPLETION = 0.5  # length of what likely neighbours say, beside what a node says itself
+LANDMARKS = 1024  # nodes that are kept to tell the likely neighbours of one that comes alone
 
 
 class Hops(Encoder):
@@ -71,6 +72,8 @@ class Hops(Encoder):
     agreement: Tensor
     strength: Tensor
     pull: Tensor
+    landmarks: Tensor
+    num_fitted: Tensor
 
     def __init__(
         self,
@@ -91,13 +94,14 @@ class Hops(Encoder):
         self.ranks = {0: rank_beside, 1: rank_beside, order: rank}
         self._num_places = eigenvectors
         self._completion = completion
-        self._found: tuple[bytes, Adjacency] | None = None  # the likely graph of a Z, by what that Z holds
-        self.at_home = False  # whether rows of `place` are those of a graph that is embedded in blocks
+        self._found: tuple[bytes, Tensor] | None = None  # S^ Z of a Z, by what that Z holds
+        self.here: Tensor | None = None  # places [N, K] of a graph that is embedded in blocks, where they are known
         self.weight = nn.Parameter(torch.zeros(0, 0))  # W [R, R]
         empty = torch.zeros(0)
         for name in ("mean", "deviation", "centre", "lengths"):
             self.register_buffer(name, empty.clone())
-        for name in ("hop0", "hop1", "far", "place", "axes"):  # V0 [C, R0], V1, V, places [N, K], [sum, F]
+        # V0 [C, R0], V1, V, places [N, K], [sum, F], rows of Z
+        for name in ("hop0", "hop1", "far", "place", "axes", "landmarks"):
             self.register_buffer(name, torch.zeros(0, 0))
         self.register_buffer("graph_key", torch.zeros((), dtype=torch.int64))
         self.register_buffer("num_coordinates", torch.zeros((), dtype=torch.int64))  # the rest is of surroundings
@@ -105,6 +109,7 @@ class Hops(Encoder):
         self.register_buffer("agreement", torch.zeros(()))
         self.register_buffer("strength", torch.zeros(()))
         self.register_buffer("pull", torch.zeros(()))  # c
+        self.register_buffer("num_fitted", torch.zeros((), dtype=torch.int64))  # of which `landmarks` are some
 
     # ---- the start, from the data --------------------------------------------------------------------------
 
@@ -142,7 +147,7 @@ class Hops(Encoder):
                 around = propagate(adjacency, to_spread, self.order)
             self.place = torch.cat([of_nodes, around], dim=1)
             self.num_coordinates, self.strength = torch.tensor(of_nodes.size(1)), torch.tensor(places.strength)
-            self.graph_key = _key(adjacency)
+            self.graph_key = graph_key([adjacency.keys], adjacency.num_nodes)
 
     def prepared(self, x: Features) -> Features:
         return Preparation(self.mean, self.deviation)(x)
@@ -168,14 +173,25 @@ class Hops(Encoder):
     def forward(self, x: Features, adjacency: Adjacency | Tensor, nodes: Tensor | None = None) -> Tensor:
         if isinstance(adjacency, Tensor):
             adjacency, _ = Adjacency.from_edge_index(adjacency, x.shape[0])
-        z = self.turned(self.parts(self.prepared(x), adjacency, self._places(adjacency, nodes)))
+        return self.drawn(self.turned(self.parts(self.prepared(x), adjacency, self.places(adjacency, nodes))))
+
+    def drawn(self, z: Tensor) -> Tensor:
+        """Z + c S^ Z."""
         if not float(self.pull):
             return z
-        key, graph = self._found if self._found else (None, None)
+        key, sums = self._found if self._found else (None, None)
         self._found = None  # it is large, and needed once: for the embedding right after a fit
-        if graph is None or key != _content_key(z):
-            graph = likely_graph(z)
-        return z + self.pull * propagate(graph, z, 1)
+        return z + self.pull * (sums if sums is not None and key == _content_key(z) else likely_sums(z))
+
+    def of_few(self, x: Features, adjacency: Adjacency, count: int) -> Tensor:
+        """Places are at their mean, and likely neighbours are looked for among the landmarks."""
+        parts = self.parts(self.prepared(x), adjacency, self.elsewhere(adjacency.num_nodes))
+        z = self.turned(parts)[:count]
+        if not float(self.pull):
+            return z
+        if not len(self.landmarks):  # a model from before there were any
+            return (1 + self._completion) * z
+        return z + self.pull * likely_means(z, self.landmarks, int(self.num_fitted))
 
     def turned(self, parts: list[Tensor]) -> Tensor:
         """Z from its parts side by side."""
@@ -193,7 +209,7 @@ class Hops(Encoder):
     @torch.no_grad()
     def finish(self, x: Features, adjacency: Adjacency) -> None:
         """Give the parts their lengths, turn what they hold to its principal axes, and look for likely neighbours."""
-        parts = self.parts(self.prepared(x), adjacency, self._places(adjacency))
+        parts = self.parts(self.prepared(x), adjacency, self.places(adjacency))
         joined, widths = torch.cat(parts, dim=1), [part.size(1) for part in parts]
         del parts
         mean = joined.mean(0)
@@ -202,10 +218,11 @@ class Hops(Encoder):
         if self._completion:
             z = joined.mul_(self.lengths) @ self.axes
             del joined
-            graph = likely_graph(z)
-            self._found = _content_key(z), graph
-            drawn = propagate(graph, z, 1)
-            self.pull = self._completion * (z.square().sum() / drawn.square().sum().clamp(min=1e-12)).sqrt()
+            sums = likely_sums(z)
+            self._found = _content_key(z), sums
+            self.pull = self._completion * (z.square().sum() / sums.square().sum().clamp(min=1e-12)).sqrt()
+            some = torch.randperm(len(z), generator=torch.Generator().manual_seed(0))[:LANDMARKS]
+            self.landmarks, self.num_fitted = z[some.to(z.device)], torch.tensor(len(z))
 
     def turn(self, mean: Tensor, moments: Tensor, count: float, widths: Sequence[int]) -> None:
         """Lengths and axes, from the mean and the centred second moments of all parts side by side.
@@ -256,22 +273,22 @@ class Hops(Encoder):
         hops = [propagate(adjacency, x @ basis, hops) for hops, basis in enumerate((self.hop0, self.hop1))]
         return [trained, *hops, *place.tensor_split([int(self.num_coordinates)], dim=1)]
 
-    def fitted_on(self, adjacency: Adjacency, nodes: Tensor | None = None) -> bool:
-        """Whether this is the graph in which nodes have the places that are known."""
+    def fitted_on(self, key: Tensor, nodes: Tensor | None = None) -> bool:
+        """Whether this is the graph in which nodes have the places that are known, by its `graph_key`."""
         same_nodes = nodes is None or not self.node_keys.numel() or torch.equal(nodes, self.node_keys)
-        return same_nodes and bool(_key(adjacency) == self.graph_key)
+        return same_nodes and bool(key == self.graph_key)
 
     def elsewhere(self, num_nodes: int) -> Tensor:
         """The places of nodes of a graph of which nothing is known."""
         return self.place.mean(0).expand(num_nodes, -1) if len(self.place) else self.mean.new_zeros(num_nodes, 0)
 
-    def _places(self, adjacency: Adjacency, nodes: Tensor | None = None) -> Tensor:
+    def places(self, adjacency: Adjacency, nodes: Tensor | None = None) -> Tensor:
         """Those of the fitted graph, or in another one what can be told of them from its own shape."""
         if not self.place.size(1):
             return self.mean.new_zeros(adjacency.num_nodes, 0)
-        if self.fitted_on(adjacency, nodes):
+        if self.fitted_on(graph_key([adjacency.keys], adjacency.num_nodes), nodes):
             return self.place
-        found = refound(self.place, self._rows_of(nodes, adjacency.num_nodes), adjacency, self._num_places)
+        found = refound(self.place, self.rows_of(nodes, adjacency.num_nodes), adjacency, self._num_places)
         if found is not None:
             return found
         if adjacency.num_edges:  # without any, it is plain that no node has a place
@@ -282,7 +299,7 @@ class Hops(Encoder):
             )
         return self.elsewhere(adjacency.num_nodes)
 
-    def _rows_of(self, nodes: Tensor | None, num_nodes: int) -> Tensor:
+    def rows_of(self, nodes: Tensor | None, num_nodes: int) -> Tensor:
         """The row of each node among those with a place, by its key or else its number; -1 where it has none."""
         if nodes is None:
             number = torch.arange(num_nodes, device=self.place.device)
@@ -295,8 +312,10 @@ class Hops(Encoder):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Take the shapes of the saved arrays: they follow from the data."""
-        # A model from before there were likely neighbours, surroundings, and nodes that are known again.
+        # A model from before there were likely neighbours, landmarks, surroundings, and nodes that are known again.
         state_dict.setdefault(prefix + "pull", torch.zeros(()))
+        state_dict.setdefault(prefix + "landmarks", torch.zeros(0, 0))
+        state_dict.setdefault(prefix + "num_fitted", torch.zeros((), dtype=torch.int64))
         state_dict.setdefault(prefix + "num_coordinates", torch.tensor(state_dict[prefix + "place"].size(1)))
         state_dict.setdefault(prefix + "node_keys", torch.zeros(0, dtype=torch.int64))
         for own in (self._buffers, self._parameters):
@@ -314,7 +333,10 @@ def _content_key(z: Tensor) -> bytes:
     return blake2b(z.detach().cpu().contiguous().numpy().data, digest_size=16).digest()
 
 
-def _key(adjacency: Adjacency) -> Tensor:
-    """A number that another graph hardly has."""
-    mixed = (adjacency.keys + adjacency.num_nodes) * 0x2545F4914F6CDD1D  # wraps around, which is what mixes
-    return (mixed ^ (mixed >> 29)).sum() + adjacency.num_nodes
+def graph_key(edge_keys: Iterable[Tensor], num_nodes: int) -> Tensor:
+    """A number that another graph hardly has, from the keys of its edges, which may come in pieces."""
+    key = torch.tensor(num_nodes)
+    for keys in edge_keys:
+        mixed = (keys + num_nodes) * 0x2545F4914F6CDD1D  # wraps around, which is what mixes
+        key = (mixed ^ (mixed >> 29)).sum() + key
+    return key

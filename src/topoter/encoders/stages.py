@@ -9,7 +9,7 @@ can be done a block of rows at a time, the other a block of columns. An encoder 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -24,6 +24,7 @@ from topoter.encoders.hops import Hops
 from topoter.encoders.sgc import SGC
 from topoter.errors import UsageError
 from topoter.structure.hops import as_dense
+from topoter.structure.likely_graph import ReadRows, likely_groups
 
 Apply = Callable[[Tensor, Tensor, slice], Tensor]
 
@@ -50,7 +51,18 @@ class Propagate:
     summed: bool = False
 
 
-Stage = Dense | Propagate
+@dataclass(frozen=True)
+class Together:
+    """Rows of nodes that have to be seen together, wherever they are in the graph: h [n, K] of a group -> [n, K].
+
+    `groups` tells them from the rows, which it reads in pieces, and their number.
+    """
+
+    groups: Callable[[ReadRows, int], Iterator[Tensor]]
+    apply: Callable[[Tensor], Tensor]
+
+
+Stage = Dense | Propagate | Together
 
 
 @singledispatch
@@ -90,10 +102,11 @@ def _(encoder: GIN) -> list[Stage]:
 
 
 @stages.register
-def _(encoder: Hops) -> list[Stage] | None:
-    """Hop 1 stays after one propagation, the trained part goes on; hop 0 and the places come in at the end."""
-    if float(encoder.pull):  # likely neighbours may be anywhere in the graph
-        return None
+def _(encoder: Hops) -> list[Stage]:
+    """Hop 1 stays after one propagation, the trained part goes on; hop 0 and the places come in at the end.
+
+    Likely neighbours, where the model has any, are looked for last.
+    """
     near = encoder.hop1.size(1)
 
     def start(h: Tensor, x: Tensor, rows: slice) -> Tensor:
@@ -101,21 +114,21 @@ def _(encoder: Hops) -> list[Stage] | None:
         return torch.cat([x @ encoder.hop1, (x @ encoder.far) @ encoder.weight], dim=1)
 
     def end(h: Tensor, x: Tensor, rows: slice) -> Tensor:
-        place = encoder.place[rows] if encoder.at_home else encoder.elsewhere(len(h))
+        place = encoder.elsewhere(len(h)) if encoder.here is None else encoder.here[rows]
         return encoder.turned([h[:, near:], as_dense(encoder.prepared(x)) @ encoder.hop0, h[:, :near], place])
 
-    between: list[Stage] = [Propagate(1), Dense(lambda h, x, rows: h), Propagate(encoder.order - 1, near)]
-    return [Dense(start), *(between if encoder.order > 1 else between[:1]), Dense(end)]
+    same = Dense(lambda h, x, rows: h)
+    between: list[Stage] = [Propagate(1), same, Propagate(encoder.order - 1, near)]
+    likely: list[Stage] = [Together(likely_groups, encoder.drawn), same] if float(encoder.pull) else []
+    return [Dense(start), *(between if encoder.order > 1 else between[:1]), Dense(end), *likely]
 
 
-def needs_whole_graph(encoder: nn.Module) -> UsageError:
-    """The error for an encoder without stages."""
-    if isinstance(encoder, Hops):
-        return UsageError(
-            "This model looks for likely neighbours in the whole graph: embed all of it in memory, or fit on parts "
-            "(--batch-nodes) or without likely neighbours (--encoder-parameter completion=0)."
-        )
-    return UsageError("The encoder of this model needs the whole graph in memory to embed it.")
+def needed_stages(encoder: nn.Module) -> list[Stage]:
+    """The stages of an encoder that has to have some."""
+    found = stages(encoder)
+    if found is None:
+        raise UsageError("The encoder of this model needs the whole graph in memory to embed it.")
+    return found
 
 
 def hops(found: list[Stage]) -> int:

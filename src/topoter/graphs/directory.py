@@ -26,7 +26,7 @@ import torch
 
 from topoter.errors import DataError
 from topoter.graphs.arrow import pa, pq
-from topoter.graphs.ids import positions, same_type, user_ids
+from topoter.graphs.ids import keys_of, positions, same_type, user_ids
 from topoter.graphs.problems import READING_ERRORS
 
 if TYPE_CHECKING:
@@ -146,6 +146,11 @@ class GraphDirectory:
     def ids(self) -> pa.Array:
         """All ids, in the order of the nodes."""
         return pq.read_table(self.path / "ids.parquet")["id"].combine_chunks()
+
+    def node_keys(self) -> np.ndarray:
+        """`keys_of` all ids, which stream past, [N]."""
+        batches = pq.ParquetFile(self.path / "ids.parquet").iter_batches(columns=["id"])
+        return np.concatenate([keys_of(user_ids(batch.column(0))) for batch in batches])
 
     def find(self, ids: pa.Array) -> np.ndarray:
         """The numbers of the nodes with these ids, -1 for one that there is not; all ids stream past once."""

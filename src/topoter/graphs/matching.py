@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,6 +14,8 @@ from topoter.graphs.features import STRUCTURAL_NAMES
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+    from topoter.graphs.preparation import Preparation
 
 _logger = logging.getLogger(__name__)
 _SHOWN = 5  # names of each kind that a message lists
@@ -65,6 +67,16 @@ def column_map(names: Sequence[str], known: Sequence[str] | None, count: int) ->
     same = torch.eye(len(names))
     matched: torch.Tensor = match_features(Data(x=same, feature_names=names), known, count).x
     return None if torch.equal(matched, same) else matched
+
+
+def feature_map(
+    names: Sequence[str], preparation: Preparation | None, known: Sequence[str] | None, count: int
+) -> Callable[[torch.Tensor], torch.Tensor]:
+    """What takes rows of an imported graph's features to those of a model, whose table was prepared or was not."""
+    if preparation is not None and not preparation.keeps_numbers:
+        return lambda x: preparation.transform_stored(x, names)
+    select = column_map(names, known, count)
+    return lambda x: x if select is None else x @ select
 
 
 def _column_of(name: str) -> str | None:

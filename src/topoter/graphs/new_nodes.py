@@ -15,7 +15,7 @@ from topoter.graphs.directory import GraphDirectory
 from topoter.graphs.edge_lists import open_edges, read_edges
 from topoter.graphs.features import read_features
 from topoter.graphs.ids import NodeIds, positions, same_type, user_ids
-from topoter.graphs.preparation import TableOptions
+from topoter.graphs.preparation import Preparation, TableOptions
 
 
 @dataclass
@@ -35,9 +35,17 @@ class NewNodes:
 
 
 def read_new_nodes(
-    path: Path, directory: GraphDirectory, features: Path | None, id_column: str | None = None, **options: Any
+    path: Path,
+    directory: GraphDirectory,
+    features: Path | None,
+    id_column: str | None = None,
+    preparation: Preparation | None = None,
+    **options: Any,
 ) -> NewNodes:
-    """Read an edge list of new nodes and the table of their features; each edge has a new node at one end at least."""
+    """Read an edge list of new nodes and the table of their features; each edge has a new node at one end at least.
+
+    `preparation`: that of the model; without one numbers are taken as they are imported.
+    """
     if directory.manifest.structural != (features is None):
         raise UsageError(
             f"{directory.path} has features from its degrees: leave --features out."
@@ -51,8 +59,9 @@ def read_new_nodes(
     notes = list(edges.notes)
     if features is not None:
         as_imported = TableOptions(scale=False)
+        drop_bad = bool(options.get("drop_bad"))
         found = read_features(
-            features, id_column=id_column, drop_bad=bool(options.get("drop_bad")), options=as_imported
+            features, id_column=id_column, drop_bad=drop_bad, options=as_imported, preparation=preparation
         )
         if found.ids is None:
             raise UsageError(f"{features}: features of new nodes need their ids: give a table with an id column.")

@@ -60,7 +60,7 @@ def as_data(
         )
     x = framed(x)
     if is_a(graph, "torch_geometric.data", "Data") or isinstance(graph, GraphDirectory):
-        data = graph.as_data() if isinstance(graph, GraphDirectory) else graph
+        data = _from_directory(graph, preparation) if isinstance(graph, GraphDirectory) else graph
         if x is not None or data is graph:
             data = _from_pyg(data, x, preparation, options)
     else:
@@ -214,6 +214,16 @@ def _num_nodes(data: Data) -> int:
             return len(data[key])
     edge_index = data.get("edge_index")
     return int(edge_index.max()) + 1 if isinstance(edge_index, Tensor) and edge_index.numel() else 0
+
+
+def _from_directory(graph: GraphDirectory, preparation: Preparation | None) -> Data:
+    data = graph.as_data()
+    if preparation is not None and not preparation.keeps_numbers:
+        data.x, data.feature_names = (
+            preparation.transform_stored(data.x, data.feature_names),
+            preparation.feature_names,
+        )
+    return data
 
 
 def _from_pyg(graph: Data, x: Any, preparation: Preparation | None, options: TableOptions | None) -> Data:

@@ -17,7 +17,7 @@ import numpy as np
 from torch import Tensor
 
 from topoter.errors import DataError, UsageError, unknown_name
-from topoter.graphs.arrow import pa
+from topoter.graphs.arrow import pa, pc
 from topoter.graphs.columns import KINDS, Category, Column, Date, Flag, Number, Numbers, Text, decide
 from topoter.graphs.matrices import as_matrix
 
@@ -139,6 +139,30 @@ class Preparation(msgspec.Struct, dict=True):  # a place for the fitted transfor
         if any(scipy.sparse.issparse(block) for block in blocks):
             return as_matrix(scipy.sparse.hstack(blocks, format="csr"), "the table"), notes
         return as_matrix(np.hstack(blocks), "the table"), notes
+
+    def transform_stored(self, x: Tensor, names: Sequence[str]) -> Tensor:
+        """The same from the columns of an imported graph [N, C], which are numbers as they were in the files."""
+        place = {name: column for column, name in enumerate(names)}
+        table: dict[str, Any] = {}
+        for column in self.columns:
+            parts = [name for name in names if name.startswith(f"{column.name}=")]
+            if isinstance(column, Category) and parts:
+                chosen = x[:, [place[name] for name in parts]]
+                words = pa.array([name.partition("=")[2] for name in parts])
+                known = pa.array(chosen.amax(1).numpy() > 0)
+                table[column.name] = pc.if_else(known, words.take(pa.array(chosen.argmax(1).numpy())), None)
+            elif isinstance(column, Numbers) and all(name in place for name in column.names):
+                lists = x[:, [place[name] for name in column.names]].contiguous().view(-1).numpy()
+                table[column.name] = pa.FixedSizeListArray.from_arrays(pa.array(lists), column.width)
+            elif column.name in place:
+                table[column.name] = pa.array(x[:, place[column.name]].numpy())
+        return self.transform(pa.table(table))[0].to_dense()
+
+    @property
+    def keeps_numbers(self) -> bool:
+        """Whether features are the numbers of the table as they are."""
+        plain = all(_way(column) == "none" and isinstance(column, (Number, Numbers, Flag)) for column in self.columns)
+        return plain and not self.indicators and not self.constant
 
     @property
     def feature_names(self) -> list[str]:

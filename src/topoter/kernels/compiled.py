@@ -77,9 +77,9 @@ def run(name: str, kernel: Any, *arguments: Any) -> Any:
         return kernel(*arguments)
     _announce(f"compiling the {name} kernel (once on this machine) ...")
     start = time.perf_counter()
-    result = kernel(*arguments)
+    kernel.compile(tuple(map(kernel.typeof_pyval, arguments)))
     _announce(f"compiled the {name} kernel in {time.perf_counter() - start:.1f} s")
-    return result
+    return kernel(*arguments)
 
 
 def _announce(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 ROWS = 4096  # scattered ones that are copied before their pages are let go
+ENTRIES = 1 << 23  # neighbours that are looked at before their pages are let go
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +92,22 @@ class LargeGraph:
         weight = None if self.weight is None else torch.from_numpy(np.asarray(self.weight[first], dtype=np.float32))
         return Adjacency(edges, self.num_nodes, weight)
 
+    def stretches(self) -> Iterator[tuple[int, int]]:
+        """Nodes from a first to before a last one, that have about `ENTRIES` neighbours together."""
+        cuts = np.searchsorted(self.indptr, np.arange(ENTRIES, len(self.indices), ENTRIES)).tolist()
+        for start, stop in zip([0, *cuts], [*cuts, self.num_nodes]):
+            if stop > start:
+                yield start, stop
+            self.release()
+
+    def edge_keys(self) -> Iterator[Tensor]:
+        """`Adjacency.keys`, in pieces."""
+        for start, stop in self.stretches():
+            row = np.repeat(np.arange(start, stop), np.diff(self.indptr[start : stop + 1]))
+            neighbour = self.indices[self.indptr[start] : self.indptr[stop]].astype(np.int64)
+            first = row < neighbour
+            yield torch.from_numpy(row[first] * self.num_nodes + neighbour[first])
+
     def rows(self, nodes: np.ndarray) -> Tensor:
         """The features of some nodes as float32, [n, C].
 
@@ -98,7 +116,7 @@ class LargeGraph:
         x = np.empty((len(nodes), self.num_features), dtype=np.float32)
         for start in range(0, len(nodes), ROWS):
             x[start : start + ROWS] = self.features[nodes[start : start + ROWS]]
-            _release(self.features)
+            release(self.features)
         return torch.from_numpy(x)
 
     def degrees(self, nodes: np.ndarray) -> np.ndarray:
@@ -111,10 +129,11 @@ class LargeGraph:
     def release(self) -> None:
         """Let go of what was mapped so far: the system keeps the pages as long as nothing else needs the room."""
         for array in (self.indptr, self.indices, self.features, self.weight):
-            _release(array)
+            release(array)
 
 
-def _release(array: np.ndarray | None) -> None:
+def release(array: np.ndarray | None) -> None:
+    """Let go of the pages of a mapped array."""
     mapped = getattr(array, "_mmap", None)
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
