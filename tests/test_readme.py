@@ -18,7 +18,8 @@ ROWS = {
     "propagated features, no training": ("propagated", "tuned"),
     "DGI": ("dgi", "paper"),
     "topoter, the one default": ("topoter", "default"),
-    "the same before training": ("random-init", "default"),
+    "topoter, settings searched for on validation": ("topoter", "best"),
+    "the default before training": ("random-init", "default"),
     "topoter, the paper's encoder, our settings": ("topoter", "tuned"),
     "topoter, the paper's settings": ("topoter", "paper"),
 }
