@@ -174,6 +174,12 @@ def test_a_saved_model_transforms_as_before(tmp_path, encoder):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_parts_of_a_model_that_share_their_memory_are_saved(tmp_path):
+    model = TopoTER(order=1, epochs=2, random_state=0).fit(GRAPH)  # the directions of hop 1 serve twice
+    model.save(tmp_path / "m.topoter")
+    assert (TopoTER.load(tmp_path / "m.topoter").transform(GRAPH) == model.transform(GRAPH)).all()
+
+
 def test_feature_names_are_saved_and_checked(tmp_path):
     graph = GRAPH.clone()
     graph.feature_names = list("abcdefgh")

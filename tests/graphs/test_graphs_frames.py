@@ -164,7 +164,7 @@ def test_odd_columns_become_numbers_or_an_error_that_names_them() -> None:
     assert names(since=pandas.period_range("2020-01", periods=8, freq="M")) == dates
     assert names(k=pandas.array([1, 2, 3, 5, 8, 9, 7, None], dtype="Int64")) == ["k", "k is missing"]
     assert names(b=pandas.array([True, False] * 3 + [None, True], dtype="boolean")) == ["b", "b is missing"]
-    assert names(d=[f"{i},5" for i in range(8)], empty=None, constant=1) == ["d", "constant"]
+    assert names(d=[f"{i},5" for i in range(8)], empty=None, same=7) == ["d"]
     data = as_data(FRAME, NODES[["team"]].assign(since=pandas.date_range("2020-01-01", periods=8, tz="Asia/Tokyo")))
     assert data.x.to_dense()[:, data.feature_names.index("since year")].unique().numel() == 1, "the day it was there"
     for values, message in (

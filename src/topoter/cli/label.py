@@ -99,8 +99,10 @@ def run(
         f"labels, where stated probabilities are off by {found.calibration_error:.1f} points).",
         soft_wrap=True,
     )
+    told = 100
     for least, (share, right) in sure.items():
-        if right is not None and share > 0:
+        if right is not None and 0 < round(share) != told:
+            told = round(share)
             out.print(
                 f"Of the {share:.0f} % with a probability of {least:.0%} or more, {right:.0f} % are right.",
                 soft_wrap=True,

@@ -100,6 +100,10 @@ class Preparation(msgspec.Struct, dict=True):  # a place for the fitted transfor
         if not columns:
             raise DataError("no column holds a value: there is nothing to make features of.")
         columns = _scaled(columns, table) if options.scale else columns
+        same = [column.name for column in columns if _tells_nothing(column, table)]
+        if len(same) < len(columns):
+            left_out |= dict.fromkeys(same, "the same number for every node")
+            columns = [column for column in columns if column.name not in same]
         self = cls(columns, left_out=left_out)
         values, _ = self._read(table)
         gaps = np.isnan(values).any(axis=0)
@@ -305,6 +309,14 @@ def _scaled(columns: Sequence[Any], table: pa.Table) -> list[Any]:
 
 
 _SCALED = (Number, Numbers)
+
+
+def _tells_nothing(column: Column, table: pa.Table) -> bool:
+    """Whether standardising a number leaves zeros only. A gap tells something, and counts are left as they are."""
+    if not isinstance(column, Number) or column.scaling == "none":
+        return False
+    values = column.read(table[column.name]).values
+    return bool((values == values[0]).all())
 
 
 def _one_scale(values: np.ndarray) -> bool:

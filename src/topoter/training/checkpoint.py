@@ -29,7 +29,13 @@ def save_checkpoint(path: str | Path, kind: str, tensors: dict[str, Tensor], con
     from topoter import __version__
 
     header = {"format": FORMAT_VERSION, "kind": kind, "topoter": __version__, "content": content}
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    plain: dict[str, Tensor] = {}
+    written: set[int] = set()
+    for name, tensor in tensors.items():
+        tensor = tensor.detach().cpu().contiguous()
+        memory = tensor.untyped_storage().data_ptr()
+        plain[name] = tensor.clone() if memory in written else tensor  # safetensors refuses tensors of one memory
+        written.add(memory)
     payload = save(plain, metadata={_HEADER: json.dumps(header)})
     with atomic_write(path) as temporary:
         Path(temporary).write_bytes(payload)
