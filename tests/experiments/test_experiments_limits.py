@@ -17,8 +17,9 @@ from topoter.experiments.engines import on_this_machine
 from topoter.experiments.limits import Limits, Stopped
 from topoter.experiments.runner import Watcher, execute, limited, make, make_all
 from topoter.experiments.store import Store
-from topoter.report.experiments import rows_of, tables_of
+from topoter.report.experiments import tables_of
 from topoter.report.found import read_results
+from topoter.report.groups import rows_of
 from topoter.report.results import markdown_of
 
 SOON = 4 / 3600  # hours: enough to import PyTorch, not to wait for

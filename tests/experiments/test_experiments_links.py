@@ -15,7 +15,8 @@ from topoter.experiments.recipes import all_recipes, load_recipe, methods_of
 from topoter.experiments.runner import execute
 from topoter.experiments.runs import Run
 from topoter.methods import methods_of as methods_for
-from topoter.report.experiments import rows_of, tables_of
+from topoter.report.experiments import tables_of
+from topoter.report.groups import rows_of
 from topoter.structure.adjacency import Adjacency
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -8,7 +8,9 @@ from results_samples import Found, graphs, nodes, record, records_of, study
 from topoter.experiments import experiment
 from topoter.experiments.experiment import Row
 from topoter.experiments.runs import Run
-from topoter.report.experiments import MOST_COLUMNS, groups_of, judge, means_of, rows_of, tables_of
+from topoter.report.experiments import MOST_COLUMNS, tables_of
+from topoter.report.groups import groups_of, means_of, rows_of
+from topoter.report.judging import judge
 from topoter.report.tables import Mark, Table
 
 

@@ -61,7 +61,7 @@ def run(
     from topoter.experiments.experiment import Row
     from topoter.experiments.runner import limited, make
     from topoter.experiments.store import Store
-    from topoter.report.experiments import groups_of, published_text, rows_of
+    from topoter.report.groups import groups_of, published_text, rows_of
 
     show_log(options.quiet)
     if task not in TASKS:

@@ -101,7 +101,8 @@ def _show_tables(
 ) -> None:
     """Print what was asked for, as far as it is there."""
     from topoter.experiments import experiment
-    from topoter.report.experiments import rows_of, tables_of
+    from topoter.report.experiments import tables_of
+    from topoter.report.groups import rows_of
 
     every = {name: [record for run in plan if (record := store.find(run))] for name, plan in plans.items()}
     records = {name: found for name, found in every.items() if found}

@@ -11,7 +11,7 @@ import numpy as np
 from topoter.experiments.experiment import Experiment
 from topoter.experiments.store import Record
 from topoter.report.charts import Chart, Line
-from topoter.report.experiments import OURS, Group
+from topoter.report.groups import OURS, Group
 from topoter.report.tables import Table
 from topoter.report.wording import row_name
 

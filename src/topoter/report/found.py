@@ -14,7 +14,8 @@ from topoter.experiments import EXPERIMENTS, experiment
 from topoter.experiments.experiment import Experiment
 from topoter.experiments.runs import Run
 from topoter.experiments.store import Record, Store
-from topoter.report.experiments import Group, groups_of, means_of, tables_of
+from topoter.report.experiments import tables_of
+from topoter.report.groups import Group, groups_of, means_of
 from topoter.report.remarks import Remarks, read_remarks
 from topoter.report.tables import Table, duration, many
 from topoter.report.wording import protocol_name, row_name

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoter.report.charts import Bars, Chart
-from topoter.report.experiments import Group
 from topoter.report.found import Found, Results
+from topoter.report.groups import Group
 from topoter.report.tables import MISSING, Cell, CellLike, Table
 from topoter.report.wording import wording
 

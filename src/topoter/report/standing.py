@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from topoter.experiments import EXPERIMENTS, experiment
 from topoter.experiments.experiment import Experiment
 from topoter.report.charts import Bars, Chart
-from topoter.report.experiments import OURS, Group, judge, published
 from topoter.report.found import Results
+from topoter.report.groups import OURS, Group, published
+from topoter.report.judging import judge
 from topoter.report.remarks import Remarks
 from topoter.report.tables import MISSING, NOT_RUN, Cell, CellLike, Mark, Table, difference, mean_and_deviation
 from topoter.report.wording import row_name, wording
