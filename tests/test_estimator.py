@@ -177,7 +177,9 @@ def test_a_saved_model_transforms_as_before(tmp_path, encoder):
 def test_parts_of_a_model_that_share_their_memory_are_saved(tmp_path):
     model = TopoTER(order=1, epochs=2, random_state=0).fit(GRAPH)  # the directions of hop 1 serve twice
     model.save(tmp_path / "m.topoter")
-    assert (TopoTER.load(tmp_path / "m.topoter").transform(GRAPH) == model.transform(GRAPH)).all()
+    loaded = TopoTER.load(tmp_path / "m.topoter")
+    assert (loaded.transform(GRAPH) == model.transform(GRAPH)).all()
+    assert loaded.kept_epoch_ == model.kept_epoch_
 
 
 def test_feature_names_are_saved_and_checked(tmp_path):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -46,8 +47,15 @@ def save_fitted(estimator: TopoTER, path: str | Path) -> None:
         "feature_names": list(getattr(estimator, "feature_names_in_", [])) or None,
         "preparation": plain_preparation(getattr(estimator, "preparation_", None)),
         "history": [[record.epoch, record.loss, record.metrics] for record in estimator.history_],
+        "kept_epoch": estimator.kept_epoch_,
     }
     save_checkpoint(path, "model", tensors, content)
+
+
+def kept_epoch(content: dict[str, Any], history: Sequence[EpochRecord]) -> int:
+    """The epoch whose weights are kept, 0 for none; files from before it was written have those of the least loss."""
+    lowest = min(history, key=lambda record: record.loss).epoch if history else 0
+    return int(content.get("kept_epoch", content.get("best_epoch", lowest)))
 
 
 def load_fitted(kind: type[TopoTER], path: str | Path, device: str, trust_encoder: bool) -> TopoTER:
@@ -61,6 +69,7 @@ def load_fitted(kind: type[TopoTER], path: str | Path, device: str, trust_encode
         estimator.preparation_ = read_preparation(content.get("preparation"))
         names, out_channels = content["feature_names"], content["out_channels"]
         history = [EpochRecord(epoch, loss, dict(metrics)) for epoch, loss, metrics in content["history"]]
+        estimator.kept_epoch_ = kept_epoch(content, history)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path} does not describe a model completely ({error}). Fit the model again.") from error
     if names is not None:

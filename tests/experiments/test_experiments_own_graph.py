@@ -56,6 +56,7 @@ def test_rows_of_the_table_with_own_embeddings_and_a_verdict(tmp_path) -> None:
         tmp_path / "p.html",
         own_table(rows, "mine"),
         said,
+        task="node",
         graph="<edges>",
         seeds=3,
         notes=["a & b"],

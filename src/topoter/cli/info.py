@@ -29,6 +29,7 @@ def run(
     Of a graph directory: its counts, and whether it is whole.
     """
     from topoter.graphs.directory import is_graph_directory
+    from topoter.saved_models import kept_epoch
     from topoter.training import EpochRecord
     from topoter.training.checkpoint import load_checkpoint
 
@@ -42,6 +43,7 @@ def run(
     try:
         chosen = _chosen(content) if trained else {}
         records = [EpochRecord(*record) if trained else EpochRecord(**record) for record in content["history"]]
+        kept = min(kept_epoch(content, records), len(records))
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{model} does not describe a {kind} completely ({error}). Fit the model again.") from error
     weights = [tensor for name, tensor in tensors.items() if trained or name.startswith("model.")]
@@ -55,7 +57,7 @@ def run(
         **chosen,
         "epochs": len(records),
         "last": _record(records[-1]) if records else None,
-        "kept": _record(min(records, key=lambda record: record.loss)) if records else None,
+        "kept": _record(records[kept - 1]) if kept else None,
     }
     _print(found, json)
 

@@ -144,9 +144,14 @@ def evaluate_own(
         own = OwnData(task, data, found, {path.stem: aligned(path, data.node_ids) for path in embeddings})
         notes = [f"{graph}: {data.num_nodes:,} nodes with {data.num_features:,} features.", *found.notes]
     elif task == "graph":
-        own = OwnData(task, load_labelled_graphs(graph, labels, column, options, sets))
+        graphs = load_labelled_graphs(graph, labels, column, options, sets)
+        own = OwnData(task, graphs)
+        nodes, classes = sum(each.num_nodes for each in graphs), len({int(each.y) for each in graphs})
+        notes = [f"{graph}: {len(graphs):,} labelled graphs of {classes} classes, {nodes:,} nodes."]
     else:
-        own = OwnData(task, load_graph(graph, options))
+        data = load_graph(graph, options)
+        own = OwnData(task, data)
+        notes = [f"{graph}: {data.num_edges:,} edges between {data.num_nodes:,} nodes, {data.num_features:,} features."]
 
     def on_run(method: str, seed: int) -> Progress | None:
         if seed == 0:
@@ -160,7 +165,8 @@ def evaluate_own(
     table = own_table(scored, f"{graph}, {seeds} splits")
     if page is not None:
         command = shlex.join(["topoter", *sys.argv[1:]])
-        write_own_page(page, table, said, graph=Path(graph).name, seeds=seeds, notes=notes, command=command)
+        about = {"graph": Path(graph).name, "seeds": seeds, "notes": notes, "command": command}
+        write_own_page(page, table, said, task=task, **about)
     if options.json:
         print_json(own_json(task, graph, scored, said, time.perf_counter() - start))
         return

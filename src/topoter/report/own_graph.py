@@ -12,6 +12,13 @@ from topoter.report.page import Page, Section, part
 from topoter.report.tables import Cell, Mark, Table, many, mean_and_deviation
 from topoter.report.tables import difference as shown_difference
 
+_PROTOCOL = {
+    "labels": "Every method sees the same splits; what is chosen is chosen on validation labels, and test labels are read "
+    "once. random-init is topoter's encoder before training.",
+    "link": "In each, other edges are hidden, the same for every method; what is chosen is chosen on a part of them, and "
+    "the others are told from pairs that are no edges once. no-pretraining is the same training from a random start.",
+}
+
 
 def own_table(rows: Sequence[OwnRow], caption: str) -> Table:
     """A row per method; ours is held against each of the others, split by split."""
@@ -60,6 +67,7 @@ def write_own_page(
     table: Table,
     said: Sequence[str],
     *,
+    task: str,
     graph: str,
     seeds: int,
     notes: Sequence[str],
@@ -73,9 +81,8 @@ def write_own_page(
         footer=f"Made by topoter {__version__}. This page is one file and loads nothing.",
     )
     intro = (
-        f"Mean and deviation over {many(seeds, 'split')}. Every method sees the same splits; what is chosen is chosen "
-        "on validation labels, and test labels are read once. A p-value is that of the paired t-test over the splits. "
-        "random-init is topoter's encoder before training."
+        f"Mean and deviation over {many(seeds, 'split')}. {_PROTOCOL['link' if task == 'link' else 'labels']} "
+        "A p-value is that of the paired t-test over the splits."
     )
     page.sections.append(Section("Scores", intro, [table]))
     page.sections.append(Section("The data", "", list(notes)))
