@@ -165,8 +165,8 @@ def evaluate_own(
     table = own_table(scored, f"{graph}, {seeds} splits")
     if page is not None:
         command = shlex.join(["topoter", *sys.argv[1:]])
-        about = {"graph": Path(graph).name, "seeds": seeds, "notes": notes, "command": command}
-        write_own_page(page, table, said, task=task, **about)
+        name = Path(graph).name
+        write_own_page(page, table, said, task=task, graph=name, seeds=seeds, notes=notes, command=command)
     if options.json:
         print_json(own_json(task, graph, scored, said, time.perf_counter() - start))
         return

@@ -13,10 +13,11 @@ from topoter.report.tables import Cell, Mark, Table, many, mean_and_deviation
 from topoter.report.tables import difference as shown_difference
 
 _PROTOCOL = {
-    "labels": "Every method sees the same splits; what is chosen is chosen on validation labels, and test labels are read "
-    "once. random-init is topoter's encoder before training.",
-    "link": "In each, other edges are hidden, the same for every method; what is chosen is chosen on a part of them, and "
-    "the others are told from pairs that are no edges once. no-pretraining is the same training from a random start.",
+    "labels": "Every method sees the same splits; what is chosen is chosen on validation labels, and test labels are "
+    "read once. random-init is topoter's encoder before training.",
+    "link": "In each, other edges are hidden, the same for every method; what is chosen is chosen on a part of them, "
+    "and the others are told from pairs that are no edges once. no-pretraining is the same training from a random "
+    "start.",
 }
 
 
