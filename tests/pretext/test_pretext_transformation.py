@@ -15,6 +15,7 @@ from topoter.pretext.transformation import (
     SAMPLERS,
     EdgeChange,
     TopologyTransformation,
+    Transition,
     bernoulli,
     check_transformable,
     exact,
@@ -343,3 +344,53 @@ def test_hiding_deletes_a_share_of_the_edges_and_looks_at_as_many_disconnected_p
     assert not apart & before
     kinds = set(hiding.pair_type.tolist())
     assert kinds == {EdgeChange.KEEP_DISCONNECTED, EdgeChange.DELETE if share else EdgeChange.KEEP_CONNECTED}
+
+
+def _transition(hidden: list[tuple[int, int]]) -> tuple[Transition, Adjacency, Adjacency]:
+    before, after = random_graph(12, 0.3, 0), random_graph(12, 0.3, 1)
+    numbers = torch.tensor(sorted(12 * i + j for i, j in hidden), dtype=torch.int64)
+    return Transition(before, after, numbers if hidden else None), before, after
+
+
+def _kinds_of(transformation: TopologyTransformation) -> dict[tuple[int, int], int]:
+    pairs, kinds = transformation.pairs.t().tolist(), transformation.pair_type.tolist()
+    assert len(pairs) == len(kinds)
+    found = {tuple(pair): kind for pair, kind in zip(pairs, kinds)}
+    assert len(found) == len(pairs)
+    return found
+
+
+@pytest.mark.parametrize("hides", [False, True])
+def test_all_pairs_of_a_transition_have_what_happened_to_them(hides):
+    _, before, after = _transition([])
+    was, became = as_set(before.edges), as_set(after.edges)
+    free = sorted(set(all_pairs([12])) - was - became)
+    hidden = [sorted(was - became)[0], sorted(became - was)[0], sorted(was & became)[0], free[0]] if hides else []
+    transition, *_ = _transition(hidden)
+    wanted = {
+        (i, j): {(0, 0): 2, (0, 1): 0, (1, 0): 1, (1, 1): 3}[(i, j) in was, (i, j) in became]
+        for i, j in all_pairs([12])
+        if (i, j) not in hidden
+    }
+    assert _kinds_of(transition.all_pairs()) == wanted
+    assert transition.all_pairs().adjacency is transition.before
+    assert transition.all_pairs().adjacency_t is transition.after
+
+
+def test_a_step_of_a_transition_looks_at_every_change_and_draws_as_many_that_stay_apart():
+    transition, before, after = _transition([])
+    was, became = as_set(before.edges), as_set(after.edges)
+    one, other = (_kinds_of(transition.sample(seeded(seed))) for seed in (0, 1))
+    apart = [pair for pair, kind in one.items() if kind == EdgeChange.KEEP_DISCONNECTED]
+    assert set(one) - set(apart) == was | became
+    assert len(apart) == max(len(was & became), len(became - was))
+    assert set(one) != set(other)
+    with pytest.raises(FrozenInstanceError):
+        transition.before = after
+
+
+def test_a_transition_without_anything_that_stays_or_is_added_draws_one_pair():
+    alone = Transition(SINGLE_EDGE, Adjacency(NO_EDGES, 2))
+    assert _kinds_of(alone.sample(seeded())) == {(0, 1): EdgeChange.DELETE}  # there is no pair that stays apart
+    wider = Transition(EDGE_AND_NODE, Adjacency(NO_EDGES, 3))
+    assert sorted(_kinds_of(wider.sample(seeded())).values()) == [EdgeChange.DELETE, EdgeChange.KEEP_DISCONNECTED]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import torch
-import zygote
+import zygote as zygotes
 from bad_input import explore
 from campaign import case, time_limit
 from commands import forget, new_folder
@@ -159,7 +159,7 @@ def kernels(number: int) -> None:
 def _threaded() -> Path:
     """A graph large enough that PyTorch and the kernels divide their work among threads."""
     folder = new_folder()
-    data = block_model(num_nodes=2000, num_blocks=4, mean_degree=8.0, num_features=32, seed=0)
+    data = block_model(num_nodes=1000, num_blocks=4, mean_degree=8.0, num_features=32, seed=0)
     edges = data.edge_index[:, data.edge_index[0] < data.edge_index[1]].t().tolist()
     timed = [f"{a},{b},{place % 4}" for place, (a, b) in enumerate(edges)]
     (folder / "edges.csv").write_text("\n".join(["source,target", *(f"{a},{b}" for a, b in edges), ""]))
@@ -176,37 +176,35 @@ FITS: dict[str, tuple[str, ...]] = {
     "a whole graph by default": _GRAPH,
     "a graph set": ("mutag", "--epochs", "3"),
     "snapshots": ("--snapshots", "timed.csv", "--epochs", "5"),
-    "subgraphs": (*_GRAPH, *_TRAINED, "--batch-nodes", "500"),
+    "subgraphs": (*_GRAPH, *_TRAINED, "--batch-nodes", "250"),
 }
 
 
-def _fit(name: str, threads: int) -> tuple[zygote.Child, Path]:
-    folder = new_folder()
-    arguments = [str(_threaded() / word) if word.endswith(".csv") else word for word in FITS[name]]
-    return zygote.start(folder, ["fit", *arguments, "-q", "-o", "model.topoter"], anew=True, threads=threads), folder
+def _fits(threads: int, zygote: zygotes.Zygote) -> Iterator[tuple[str, zygotes.Child]]:
+    for name, words in FITS.items():
+        arguments = [str(_threaded() / word) if word.endswith(".csv") else word for word in words]
+        arguments = ["fit", *arguments, "-q", "-o", "model.topoter"]
+        yield name, zygotes.start(new_folder(), arguments, zygote, threads=threads)
 
 
-def _fitted(child: zygote.Child, folder: Path) -> bytes:
-    ended = child.wait(600)
-    assert ended.code == 0, ended.said
-    content = (folder / "model.topoter").read_bytes()
-    forget(folder)
-    return content
+_FOUND: dict[tuple[str, int], bytes] = {}
 
 
-@cache
-def _first(name: str, threads: int) -> bytes:
-    return _fitted(*_fit(name, threads))
+@case("same bits", f"fit {', '.join(FITS)}: with 1 and with 2 threads", 0, 25, 2 * len(FITS))
+def same_bits(number: int) -> None:
+    """Every kind once with one thread and at the same time with two, forked from an interpreter of their own.
 
-
-def _enter_bits(name: str) -> None:
-    @case("same bits", f"fit {name}, fresh processes", 0, 25, 2)
-    def attempt(number: int) -> None:
-        """One process with one thread and one with two, at once: each gives the file of all others like it."""
-        running = [(threads, _fit(name, threads)) for threads in (1, 2)]
-        for threads, started in running:
-            assert _fitted(*started) == _first(name, threads), f"with {threads} threads another model"
-
-
-for _kind in FITS:
-    _enter_bits(_kind)
+    It has imported everything and done nothing else: no two fits of the same kind and number of threads share where
+    things lie in memory, or the order of sets.
+    """
+    zygote = zygotes.new_zygote()
+    for (name, one), (_, two) in zip(_fits(1, zygote), _fits(2, zygote)):
+        for threads, child in ((1, one), (2, two)):
+            ended = child.wait()
+            assert ended.code == 0, ended.said
+            content = (child.folder / "model.topoter").read_bytes()
+            assert _FOUND.setdefault((name, threads), content) == content, f"{name}, {threads} threads: another model"
+            forget(child.folder)
+    assert zygote.stdin is not None
+    zygote.stdin.close()
+    zygote.wait()

@@ -75,20 +75,25 @@ class Child:
         return left
 
 
-@cache
-def _zygote() -> subprocess.Popen[str]:
+Zygote = subprocess.Popen[str]
+
+
+def new_zygote() -> Zygote:
     return subprocess.Popen(
         [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ}
     )
 
 
-def start(folder: Path, arguments: Sequence[object], **options: Any) -> Child:
-    """Start `topoter ARGUMENTS` in a folder.
+_shared = cache(new_zygote)
+
+
+def start(folder: Path, arguments: Sequence[object], zygote: Zygote | None = None, **options: Any) -> Child:
+    """Start `topoter ARGUMENTS` in a folder, forked from the zygote that all share or from another one.
 
     Options: `env`, `ignore` (signals), `threads`, `anew` for a process that is not forked, and
     `memory_limit` (bytes, as by `ulimit -v`) of such a one.
     """
-    zygote = _zygote()
+    zygote = zygote or _shared()
     assert zygote.stdin is not None
     assert zygote.stdout is not None
     request = {"folder": str(folder), "arguments": [str(argument) for argument in arguments], **options}
