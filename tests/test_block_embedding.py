@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,11 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> GraphDirectory:
 
 def fitted(directory: GraphDirectory, **parameters: Any) -> TopoTER:
     return TopoTER(**{"encoder": "sgc", "out_channels": 5, "epochs": 2, **parameters}).fit(directory)
+
+
+@pytest.fixture(scope="module")
+def whole_hops(directory: GraphDirectory) -> TopoTER:
+    return fitted(directory, encoder="hops", out_channels=9)
 
 
 class Stopped(Exception):
@@ -75,9 +81,9 @@ def embedded(model: TopoTER, graph: GraphDirectory, out: Path, memory: int) -> n
 
 
 def test_likely_neighbours_in_several_groups(
-    tmp_path: Path, directory: GraphDirectory, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, directory: GraphDirectory, whole_hops: TopoTER, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = fitted(directory, encoder="hops", out_channels=9)
+    model = whole_hops
     at_once = model.transform(directory)
     monkeypatch.setattr(likely_graph, "_MOST_TOGETHER", 40)
     expected = model.transform(directory)
@@ -172,6 +178,20 @@ def test_a_stopped_run_goes_on_with_its_block(tmp_path: Path, directory: GraphDi
     assert rounds >= 3, "it was stopped several times, and each time it came further"
     assert np.array_equal(read_embeddings(out)[1], read_embeddings(whole)[1])
     assert not (tmp_path / f".z{suffix}.blocks").exists()
+
+
+@pytest.mark.parametrize("stage", ["transforming", "propagating", "likely", "writing"])
+def test_a_disk_that_fills_up_is_one_line_and_nothing_is_lost(
+    tmp_path: Path, directory: GraphDirectory, whole_hops: TopoTER, stage: str
+) -> None:
+    def full(text: str, share: float) -> None:
+        if stage in text:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(DataError, match=r"The disk of .* is full. Free some space and give the same command again"):
+        embed_in_blocks(whole_hops, directory, tmp_path / "z.npy", 10**6, report=full)
+    z = embedded(whole_hops, directory, tmp_path / "z.npy", 10**6)
+    assert np.allclose(z, whole_hops.transform(directory), atol=1e-5)
 
 
 def test_blocks_of_another_model_are_not_gone_on_with(tmp_path: Path, directory: GraphDirectory) -> None:

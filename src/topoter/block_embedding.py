@@ -11,7 +11,7 @@ import hashlib
 import logging
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +28,7 @@ from topoter.estimator import TopoTER
 from topoter.graphs import GraphDirectory
 from topoter.graphs.array_files import ArrayWriter, read_rows, rows_written
 from topoter.graphs.arrow import pa, pq
-from topoter.graphs.atomic import atomic_write
+from topoter.graphs.atomic import DISK_FULL, atomic_write
 from topoter.graphs.writers import IDS_BESIDE, embedding_columns, one_per_line
 from topoter.kernels import mode
 from topoter.kernels.neighbour_sums import propagate_rows, propagate_rows_plain
@@ -68,7 +68,7 @@ def embed_in_blocks(
     if isinstance(encoder, Hops):
         encoder.here = _places(encoder, directory, memory)
     model.model_.eval()
-    with torch.no_grad():
+    with torch.no_grad(), _disk_may_be_full(out.resolve().parent):
         work = _Work.prepare(model, directory, out.resolve(), memory, plan)
         for number, stage in enumerate(plan[:-1]):
             work.report = _share_of(report, number, len(plan))
@@ -188,17 +188,22 @@ class _Work:
             if target.exists():
                 continue
             h = np.load(block, allow_pickle=False)
-            stay = h[:, : max(0, stage.first - int(block.stem))]
-            if stay.shape[1] < h.shape[1]:
-                h = np.ascontiguousarray(h[:, stay.shape[1] :])
+            kept = max(0, stage.first - int(block.stem))
+            stay, h = h[:, :kept].copy(), np.ascontiguousarray(h[:, kept:])  # no view: it would hold all of the block
+            if h.shape[1]:
                 other = np.empty_like(h)
                 for hop in range(stage.times):
                     for share in self._hop(h, other, stage):
                         self.report("propagating", (number + (hop + share) / stage.times) / len(blocks))
                     h, other = other, h
-                h = np.concatenate([stay, h], axis=1) if stay.shape[1] else h
-            with atomic_write(target) as temporary, ArrayWriter(temporary, np.float32, h.shape[1]) as writer:
-                writer.append(h)
+                del other
+            with (
+                atomic_write(target) as temporary,
+                ArrayWriter(temporary, np.float32, stay.shape[1] + h.shape[1]) as writer,
+            ):
+                for start in range(0, len(h), self.rows):
+                    rows = slice(start, start + self.rows)
+                    writer.append(np.concatenate([stay[rows], h[rows]], axis=1))
 
     def _hop(self, h: np.ndarray, out: np.ndarray, stage: Propagate) -> Iterator[float]:
         """One propagation, yielding which share of it is done."""
@@ -243,6 +248,19 @@ class _Work:
                         file.write(row.data)
                 mark.touch()
                 self.report("looking for likely neighbours", (number + 1) / len(groups))
+
+
+@contextmanager
+def _disk_may_be_full(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, DataError) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if getattr(cause, "errno", None) not in DISK_FULL:
+            raise
+        raise DataError(
+            f"The disk of {folder} is full. Free some space and give the same command again: it goes on where it was."
+        ) from error
 
 
 def _places(encoder: Hops, directory: GraphDirectory, memory: int) -> Tensor | None:

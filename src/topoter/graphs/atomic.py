@@ -15,6 +15,8 @@ from pathlib import Path
 
 from topoter.errors import DataError, UsageError
 
+DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -85,7 +87,7 @@ def atomic_folder(path: str | os.PathLike[str], replaces: Callable[[Path], bool]
     except Timeout:
         raise UsageError(f"Another process is writing {path} right now.") from None
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+        if error.errno in DISK_FULL:
             raise DataError(
                 f"The disk of {target.parent} is full; nothing was left there. Free some space, or choose another -o."
             ) from error
