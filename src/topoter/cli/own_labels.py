@@ -124,6 +124,7 @@ def evaluate_own(
     from topoter.experiments.own_graph import OwnData, evaluate, rows_for, verdict
     from topoter.graphs.atomic import check_writable
     from topoter.report.own_graph import own_json, own_table, write_own_page
+    from topoter.report.tables import many
 
     rows = rows_for(task, methods)
     if page is not None:
@@ -155,14 +156,14 @@ def evaluate_own(
 
     def on_run(method: str, seed: int) -> Progress | None:
         if seed == 0:
-            options.say(f"{method}, {seeds} splits ...")
+            options.say(f"{method}, {many(seeds, 'split')} ...")
         return None
 
     start = time.perf_counter()
     with interruptible():
         scored = evaluate(own, rows, seeds, on_run, parameters)
     said = verdict(scored)
-    table = own_table(scored, f"{graph}, {seeds} splits")
+    table = own_table(scored, f"{graph}, {many(seeds, 'split')}")
     if page is not None:
         command = shlex.join(["topoter", *sys.argv[1:]])
         name = Path(graph).name

@@ -5,6 +5,7 @@ Each kind is a class that msgspec writes to JSON and reads again: what is known 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 from typing import Any, TypeAlias
 
@@ -200,7 +201,8 @@ def decide(name: str, column: pa.ChunkedArray, as_category: Collection[str], has
         return Date(name, None, float(np.nanmax(days(as_times(column, None)))))
     words = is_text(kind)
     if not words and not is_numeric(kind):
-        raise DataError(f"column {name!r} is of type {kind}: turn it into numbers or leave it out (--exclude {name}).")
+        way = f"leave it out (--exclude {shlex.quote(name)})"
+        raise DataError(f"column {name!r} is of type {kind}: turn it into numbers or {way}.")
     if not words or mostly_numbers(column):
         values = to_float(column)
         values = values[np.isfinite(values)]
@@ -236,9 +238,10 @@ def _category_or_text(name: str, words: pa.ChunkedArray, hash_text: bool) -> Cat
         return _category(name, words)
     if hash_text:
         return Text(name)
+    option = shlex.quote(name)
     raise DataError(
         f"column {name!r} holds text ({len(values):,} distinct values, such as {min(values)[:40]!r}): leave it out "
-        f"(--exclude {name}), take it as a category (--as-category {name}), or hash its words (--text hash)."
+        f"(--exclude {option}), take it as a category (--as-category {option}), or hash its words (--text hash)."
     )
 
 
