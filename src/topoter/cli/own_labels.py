@@ -135,8 +135,7 @@ def evaluate_own(
         raise UsageError(f"The task {task} takes no --labels: they go with the tasks node and graph.")
     if embeddings and task != "node":
         raise UsageError("--embeddings goes with the task node.")
-    many = is_graph_set(graph, options.data_root, sets)
-    if many != (task == "graph"):
+    if is_graph_set(graph, options.data_root, sets) != (task == "graph"):
         raise UsageError(f"The task {task} needs {'a set of graphs' if task == 'graph' else 'one graph'}.")
     notes: list[str] = []
     if task == "node":
