@@ -55,7 +55,7 @@ test-lowest:
 test-newest:
 	@test -n "$(NEWEST_PYTHON)" || { echo "make test-newest needs Python 3.13: make test-newest NEWEST_PYTHON=/path/to/python3.13"; exit 1; }
 	test -x $(NEWEST)/bin/pip || $(NEWEST_PYTHON) -m venv $(NEWEST)
-	$(NEWEST)/bin/pip install --disable-pip-version-check -q -c constraints.txt -e ".[scale]" $(CORE_TESTERS)
+	$(NEWEST)/bin/pip install --disable-pip-version-check -q -c constraints.txt -e ".[scale,molecules]" $(CORE_TESTERS)
 	OMP_NUM_THREADS=1 $(NEWEST)/bin/python -m pytest -p no:cacheprovider $(CORE_TESTS)
 
 test-shuffled: install

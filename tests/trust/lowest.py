@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
-for listed in ("dependencies", "scale"):
+for listed in ("dependencies", "scale", "molecules"):
     found = re.search(rf"^{listed} = \[(.*?)\]$", text, re.MULTILINE | re.DOTALL)
     assert found is not None
     for name, lowest, rest in re.findall(r'"([\w-]+)>=([\d.]+)([^"]*)"', found[1]):

@@ -24,7 +24,7 @@ TITLES = {
     "hostile input": "Files made to do harm, a test each",
     "numbers": "Extreme values and extreme graphs: finite embeddings, or one line; kernels against their plain twins",
     "same bits": "The same seed in fresh processes under load, half with 1 thread, half with 2: equal bits for each",
-    "supply": "Lowest declared versions, on Python 3.10; packages against their pins",
+    "supply": "Core tests with the lowest versions declared on Python 3.10, and with the pinned ones on Python 3.13",
     "tests": "Mutants of the code, drawn at random: what fails now are those that no test noticed",
 }
 

@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = ("dev", "demo", "baselines", "search", "cluster", "scale")  # as `make install`
+EXTRAS = ("dev", "demo", "baselines", "search", "cluster", "scale", "molecules")  # as `make install`
 
 
 def declared(text: str, extras: tuple[str, ...] = EXTRAS) -> list[Requirement]:

@@ -12,7 +12,7 @@ PINS = supply.pinned((supply.ROOT / "constraints.txt").read_text())
 
 
 def test_what_is_declared_is_pinned_within_its_bounds():
-    for requirement in supply.declared(TEXT, (*supply.EXTRAS, "docs", "molecules")):
+    for requirement in supply.declared(TEXT, (*supply.EXTRAS, "docs")):
         name = supply.canonicalize_name(requirement.name)
         if requirement.marker and not requirement.marker.evaluate():
             continue

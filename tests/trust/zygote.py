@@ -204,3 +204,4 @@ def _serve() -> None:
 
 if __name__ == "__main__":
     _serve()
+    os._exit(0)  # some libraries talk on their way out
