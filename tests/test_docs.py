@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 import typer
 
+import topoter
 from topoter.cli import app
 
 ROOT = Path(__file__).parent.parent
@@ -50,6 +53,17 @@ def test_examples_in_the_pages_are_the_files() -> None:
         "own_decoder.py",
     }
     assert all(block in files for block in held), "an example was changed in one place only"
+
+
+def test_the_reference_tells_what_each_name_does_where_nothing_is_built() -> None:
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    names = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
+    assert names
+    for name in names:
+        found = pkgutil.resolve_name(name)
+        first = " ".join((inspect.getdoc(found) or "").split("\n\n")[0].split())
+        file = Path(inspect.getsourcefile(found) or "").relative_to(Path(topoter.__file__).parents[1])
+        assert f"| `{name}` | `src/{file}` | {first} |" in text
 
 
 def shown_commands() -> list[str]:
