@@ -114,6 +114,8 @@ def test_labels_as_they_come() -> None:
     assert as_labels([10, 9, 2] * 5, "l.csv").names == ["2", "9", "10"]
     with pytest.raises(DataError, match="two classes with 5 labelled nodes each are needed"):
         as_labels(["a"] * 50, "l.csv")
+    with pytest.raises(DataError, match=r"0.5 1, 1.5 1.*\. Cut numbers into classes"):
+        as_labels([place + 0.5 for place in range(30)], "l.csv")
     with pytest.raises(DataError, match="500 different labels"):
         as_labels(list(range(500)) * 2, "l.csv")
 

@@ -53,3 +53,11 @@ def test_too_few_labels() -> None:
     y = np.array([0] * 10 + [1] * 3 + [UNLABELLED] * 10)
     with pytest.raises(DataError, match="Every class needs 5 labelled nodes"):
         label_nodes(np.eye(23), Labels(y, ["a", "b"], []))
+
+
+def test_a_few_labels_all_of_them_right_are_no_certainty() -> None:
+    y = np.arange(40) % 2
+    z = np.stack([10.0 * y, np.random.default_rng(0).normal(size=40)], axis=1).astype(np.float32)
+    found = label_nodes(z, Labels(np.where(np.arange(40) < 30, y, UNLABELLED), ["a", "b"], []))
+    assert found.accuracy == 100
+    assert 2 < found.error < 5

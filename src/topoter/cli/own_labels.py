@@ -136,7 +136,8 @@ def evaluate_own(
     if embeddings and task != "node":
         raise UsageError("--embeddings goes with the task node.")
     if is_graph_set(graph, options.data_root, sets) != (task == "graph"):
-        raise UsageError(f"The task {task} needs {'a set of graphs' if task == 'graph' else 'one graph'}.")
+        a_set = "a set of graphs: molecules (--smiles-column), edges with a --graph-column, or a folder of graphs"
+        raise UsageError(f"The task {task} needs {a_set if task == 'graph' else f'one graph, and {graph} is a set'}.")
     notes: list[str] = []
     if task == "node":
         assert labels is not None

@@ -83,7 +83,7 @@ def label_nodes(z: np.ndarray, labels: Labels, seed: int = 0) -> Labelled:
         probabilities=calibration.applied(everywhere),
         held_out=after,
         accuracy=100 * float(right.mean()),
-        error=100 * float(right.std() / np.sqrt(len(right))),
+        error=100 * _standard_error(right),
         calibration_error=calibration_error(after, y),
         before=calibration_error(raw, y),
     )
@@ -103,6 +103,12 @@ def sure_of(labelled: Labelled, labels: Labels, least: float) -> tuple[float, fl
     sure = labelled.held_out.max(axis=1) >= least
     right = labelled.held_out.argmax(axis=1) == labels.y[labels.known]
     return 100 * float(sure.mean()), 100 * float(right[sure].mean()) if sure.any() else None
+
+
+def _standard_error(right: np.ndarray) -> float:
+    """Of a share of right answers, as if one more were right and one more wrong: 30 of 30 are not certainty."""
+    share = (right.sum() + 1) / (len(right) + 2)
+    return float(np.sqrt(share * (1 - share) / len(right)))
 
 
 def calibration_error(probabilities: np.ndarray, y: np.ndarray) -> float:

@@ -77,7 +77,12 @@ def as_labels(values: Sequence[Any], name: str, notes: Sequence[str] = (), *, of
     names = sorted((word for word in counts if word not in few), key=_in_order)
     if len(names) < 2:
         found = ", ".join(f"{word} {count:,}" for word, count in counts.most_common(10)) or "no label"
-        raise DataError(f"{name}: two classes with {fewest} labelled {of} each are needed. Found: {found}.")
+        hint = (
+            " Cut numbers into classes."
+            if len(counts) > 10 and all(_in_order(word)[0] < float("inf") for word in counts)
+            else ""
+        )
+        raise DataError(f"{name}: two classes with {fewest} labelled {of} each are needed. Found: {found}.{hint}")
     said = [f"{name}: left out, because fewer than {fewest} {of} have it: {', '.join(few)}."] if few else []
     number = {word: place for place, word in enumerate(names)}
     y = np.array([number.get(word, UNLABELLED) for word in words], dtype=np.int64)
