@@ -85,7 +85,7 @@ def test_likely_neighbours_in_several_groups(
 ) -> None:
     model = whole_hops
     at_once = model.transform(directory)
-    monkeypatch.setattr(likely_graph, "_MOST_TOGETHER", 40)
+    monkeypatch.setattr(likely_graph, "MOST_TOGETHER", 40)
     expected = model.transform(directory)
     assert not np.allclose(at_once, expected, atol=1e-3), "groups make a difference"
     told: list[float] = []

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from topoter import TopoTER
+from topoter import TopoTER, estimate
 from topoter.datasets import block_model
 from topoter.errors import UsageError
 from topoter.estimate import Size, batch_nodes_within, embed_memory, fit_memory, measured_seconds, parts_memory, size_of
@@ -68,6 +68,14 @@ def test_time_is_scaled_by_the_edges() -> None:
     assert around > 0
     assert seconds > 0
     assert embedding > 0
+
+
+def test_likely_neighbours_take_more_time_the_more_nodes_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "SAMPLE", 5000)
+    model = TopoTER(out_channels=8, epochs=1)
+    many = Size(2_000_000, 20_000_000, 8, 8, far=8)
+    whole, parts = (measured_seconds(model, many, on_parts)[2] for on_parts in (False, True))
+    assert whole > 2 * parts
 
 
 @pytest.mark.parametrize(

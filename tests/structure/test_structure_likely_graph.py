@@ -35,7 +35,7 @@ def test_a_large_graph_is_searched_in_groups_and_finds_most_of_the_same(monkeypa
     z = centres.repeat_interleave(50, 0) + rows(300)
     whole = set(map(tuple, likely_graph(z, 5).edges.t().tolist()))
     sums = likely_sums(z)
-    monkeypatch.setattr(module, "_MOST_TOGETHER", 100)
+    monkeypatch.setattr(module, "MOST_TOGETHER", 100)
     monkeypatch.setattr(module, "_BLOCK_ENTRIES", 1000)
     groups = list(likely_groups(lambda nodes: (z[some] for some in nodes.split(7)), 300))
     assert sorted(torch.cat(groups).tolist()) == list(range(300))

@@ -41,7 +41,7 @@ def run(
         parts: int | None = batch_nodes_within(size, limit)
     except UsageError:
         parts = None
-    around, seconds, embed_seconds = measured_seconds(model, size)
+    around, seconds, embed_seconds = measured_seconds(model, size, on_parts=need > limit)
     most_epochs = model.effective_params()["epochs"]
     found = {
         "nodes": size.nodes,
@@ -82,4 +82,4 @@ def _duration(seconds: float) -> str:
     for unit, length in (("h", 3600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.1f} {unit}"
-    return f"{seconds:.2g} s"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"

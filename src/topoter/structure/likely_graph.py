@@ -11,7 +11,7 @@ from topoter.structure.adjacency import Adjacency
 
 NEIGHBOURS = 30
 _AXES = 256  # leading columns that are compared
-_MOST_TOGETHER = 24_000  # nodes compared with each other; larger graphs are cut into such groups first
+MOST_TOGETHER = 24_000  # nodes compared with each other; larger graphs are cut into such groups first
 _BLOCK_ENTRIES = 1 << 24  # of the products of a block of nodes with all others: 64 MB
 _PIECE = 1 << 16  # rows
 
@@ -47,7 +47,7 @@ def likely_groups(read: ReadRows, num_nodes: int, device: torch.device | None = 
     waiting = [torch.arange(num_nodes, device=device)]
     while waiting:
         group = waiting.pop()
-        if group.numel() <= _MOST_TOGETHER:
+        if group.numel() <= MOST_TOGETHER:
             yield group
             continue
         order = _widest_column(read, group).argsort(stable=True)

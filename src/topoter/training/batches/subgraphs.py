@@ -106,7 +106,10 @@ class SubgraphBatches(ABC):
         parts = self.draw()
         mine = parts[rank::size] if dealt else [pieces[rank::size] for pieces in parts]
         if not all(map(len, mine)) or not mine:
-            raise UsageError(f"The graph is too small to be shared among {size} processes.")
+            raise UsageError(
+                f"{len(parts):,} parts are too few or too small to be shared among {size} processes: "
+                "give smaller parts (--batch-nodes), or take fewer processes."
+            )
         return map(self.joined, mine)
 
     @abstractmethod
