@@ -184,3 +184,19 @@ def test_drop_bad_goes_on_and_counts(tmp_path):
     assert "Dropped 2 edges with a bad weight in column 'weight'." in said
     assert error_of(write(tmp_path / "x.csv", ""), drop_bad=True) == "x.csv is empty."
     assert "no usable edge is left" in error_of(write(tmp_path / "y.csv", "u,v\n1,\n"), drop_bad=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("0,0\n0, \n", [0]),  # blanks do not make text of a column of numbers
+        ("0,1\n2, \n3,NA\n", [0, 1]),
+        ("a,b\nc, \nd,NA\n", ["NA", "a", "b", "d"]),  # in a column of words NA is one
+        ("0,0\n007,NA\n", ["0"]),  # nor does text in one column make words of the other
+        ("007,NA\n0,1\n", ["0", "1"]),
+    ],
+)
+def test_what_is_missing_is_judged_column_by_column(tmp_path, text, ids):
+    (tmp_path / "edges.csv").write_text(text)
+    data, _ = read_graph(tmp_path / "edges.csv", header=False, delimiter=",", drop_bad=True)
+    assert list(data.node_ids) == ids

@@ -262,7 +262,9 @@ def _same_value(value: Any, word: str) -> None:
         assert word.strip() in slow.NULLS, (value, word)
     elif isinstance(value, bool):
         assert word.strip().lower() in ("true", "false", "0", "1"), (value, word)
-    elif isinstance(value, (int, float)):
+    elif isinstance(value, int):
+        assert int(word, 16 if "x" in word.lower() else 10) == value, (value, word)
+    elif isinstance(value, float):
         assert float(word) == value or math.isnan(value), (value, word)
     elif isinstance(value, str):
         assert value == word, (value, word)

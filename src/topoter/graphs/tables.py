@@ -52,16 +52,14 @@ class Table(ABC):
         """Id columns as integers or strings, exactly as written; `arrow` is the table as first read.
 
         A second pass reads them as text when the inferred type may have changed them (007, 1e5, dates, numbers
-        beyond 64 bits).
+        beyond 64 bits). It counts for those columns alone that it did change.
         """
-        kinds = [arrow[name].type for name in names]
-        exact = all(pa.types.is_signed_integer(kind) or pa.types.is_string(kind) for kind in kinds)
+        columns = [arrow[name] for name in names]
+        exact = all(pa.types.is_signed_integer(ids.type) or pa.types.is_string(ids.type) for ids in columns)
         if not exact or self.padded_integers():
-            arrow = self.read(names, as_text=names)
-        return [
-            arrow[name].cast(pa.int64()) if pa.types.is_integer(arrow[name].type) else text_ids(arrow[name])
-            for name in names
-        ]
+            text = self.read(names, as_text=names)
+            columns = [ids if _as_written(ids, text[name]) else text[name] for ids, name in zip(columns, names)]
+        return [ids.cast(pa.int64()) if pa.types.is_integer(ids.type) else text_ids(ids) for ids in columns]
 
     def rows_with_id(
         self, ids: pa.ChunkedArray, name: str, dropped: str, hint: Callable[[], str] = lambda: ""
@@ -71,6 +69,14 @@ class Table(ABC):
         if pa.types.is_string(ids.type):
             missing = pc.or_(missing, pc.fill_null(pc.equal(ids, ""), True))
         return self.keep_good(missing.to_numpy(), lambda _: f"no node id in column {name!r}{hint()}", dropped)
+
+
+def _as_written(ids: pa.ChunkedArray, text: pa.ChunkedArray) -> bool:
+    """Whether integers are what the text says, but for those that are missing."""
+    if not pa.types.is_signed_integer(ids.type):
+        return False
+    same = pc.equal(ids.cast(pa.string()), pc.utf8_trim_whitespace(text))
+    return bool(pc.all(pc.fill_null(same, True)).as_py())
 
 
 @dataclass(kw_only=True)

@@ -15,7 +15,8 @@ from typing import IO, Any
 
 from topoter.errors import BadRowError, DataError
 from topoter.graphs.archives import read_unpacked
-from topoter.graphs.arrow import pa, pacsv
+from topoter.graphs.arrow import pa, pacsv, pc
+from topoter.graphs.ids import text_ids
 from topoter.graphs.problems import first_line
 from topoter.graphs.sniffing import DELIMITERS, choose_delimiter, is_header, shortened, split, usual_width
 from topoter.graphs.tables import Table
@@ -96,6 +97,9 @@ class TextTable(Table):
         self.ragged = len(ragged)
         return table
 
+    def ids(self, arrow: pa.Table, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        return [_integers_beside_blanks(ids) for ids in super().ids(arrow, names)]
+
     def padded_integers(self) -> bool:
         at_start = re.match(rb"-?0[0-9xX]", self.text)
         return bool(at_start or re.search(rb"[\n,;|\t \"]-?0[0-9xX]", self.text))
@@ -122,6 +126,15 @@ class TextTable(Table):
                 problem = f"{found} columns where {expected} were expected: {shortened(line)!r}"
                 return BadRowError(f"{self.path}, line {number}: {problem}.")
         return DataError(f"{self.path}: {first_line(error)}")
+
+
+def _integers_beside_blanks(ids: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Integers also where a field holds blanks alone, which Arrow takes for text, and thereby the whole column."""
+    if not pa.types.is_string(ids.type) or not pc.any(pc.equal(ids, "")).as_py():
+        return ids
+    missing = pc.is_in(ids, value_set=pa.array(["", *pacsv.ConvertOptions().null_values]))
+    found = text_ids(pc.if_else(missing, pa.scalar(None, pa.string()), ids))
+    return found if pa.types.is_integer(found.type) else ids
 
 
 def open_text_table(
