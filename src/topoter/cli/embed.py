@@ -61,7 +61,7 @@ def run(
             raise UsageError("Several processes share the blocks of an imported graph: give one (topoter import).")
         if directory is not None:
             options.refuse(f"{graph} is imported already: these go with `topoter import`.")
-        if directory is not None and (_is_too_large(fitted, directory, memory, options) or group.size > 1):
+        if directory is not None and _goes_in_blocks(fitted, directory, memory, options, group.size > 1):
             shape = _in_blocks(fitted, directory, out_path, memory, layout, options.quiet)
             if group.writes:
                 _tell(out_path, "nodes", shape, options)
@@ -100,16 +100,19 @@ def _new_nodes(model: TopoTER, within: Path, out_path: Path, layout: str, option
     _tell(out_path, "nodes", z.shape, options)
 
 
-def _is_too_large(model: TopoTER, directory: GraphDirectory, memory: str | None, options: ModelOptions) -> bool:
-    """Whether embedding all at once takes more memory than it may."""
+def _goes_in_blocks(
+    model: TopoTER, directory: GraphDirectory, memory: str | None, options: ModelOptions, shared: bool
+) -> bool:
+    """Whether embedding all at once takes more memory than it may, or several processes share it."""
     from topoter.estimate import embed_memory, size_of
     from topoter.memory import free_memory, parse_memory, show_memory
 
     need = embed_memory(size_of(directory, model))
     limit = free_memory() if memory is None else parse_memory(memory)
-    how = "block by block" if need > limit else "all at once"
+    blocks = need > limit or shared
+    how = "block by block" if blocks else "all at once"
     options.say(f"{directory.describe()} Embedded {how}: all at once takes about {show_memory(need)}.")
-    return need > limit
+    return blocks
 
 
 def _in_blocks(
