@@ -25,6 +25,7 @@ TITLES = {
     "numbers": "Extreme values and extreme graphs: finite embeddings, or one line; kernels against their plain twins",
     "same bits": "The same seed in fresh processes under load, half with 1 thread, half with 2: equal bits for each",
     "supply": "Core tests with the lowest versions declared on Python 3.10, and with the pinned ones on Python 3.13",
+    "order": "Tests in random order (`make test-shuffled`), under load",
     "tests": "Mutants of the code, drawn at random: what fails now are those that no test noticed",
 }
 
