@@ -23,7 +23,7 @@ TITLES = {
     "bad input": "Generated and damaged files: no traceback, no hang, what is accepted equals a slow reader's graph",
     "hostile input": "Files made to do harm, a test each",
     "numbers": "Extreme values and extreme graphs: finite embeddings, or one line; kernels against their plain twins",
-    "same bits": "The same seed in processes of interpreters of their own, under load, half with 1 thread, half with 2: equal bits",
+    "same bits": "The same seed in interpreters of their own, under load, half with 1 thread, half with 2: equal bits",
     "supply": "Core tests with the lowest versions declared on Python 3.10, and with the pinned ones on Python 3.13",
     "order": "Tests in random order (`make test-shuffled`), under load",
     "tests": "Mutants of the code, drawn at random: what fails now are those that no test noticed",
