@@ -16,6 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -49,7 +50,8 @@ class Child:
     folder: Path
 
     def send(self, number: signal.Signals) -> None:
-        os.kill(self.pid, number)
+        with suppress(ProcessLookupError):  # it ended in this very moment
+            os.kill(self.pid, number)
 
     def running(self) -> bool:
         return not (self.folder / ".ended").exists()
