@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import stat
 import subprocess
 from pathlib import Path
@@ -16,6 +18,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from sub_processes import command, fails, topoter
 
+from topoter import cli
 from topoter.datasets import block_model
 
 SMALL = ["--channels", "16", "--quiet"]
@@ -280,3 +283,25 @@ def test_outputs_that_cannot_be_written(files, model, tmp_path):
     os.mkfifo(tmp_path / "pipe.npy")
     assert "it is not a regular file" in fails(2, *arguments, tmp_path / "pipe.npy")
     assert stat.S_ISFIFO((tmp_path / "pipe.npy").stat().st_mode)
+
+
+def test_what_a_library_makes_of_ctrl_c_is_still_an_interruption(monkeypatch, capsys):
+    def swallowing(**options):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise AttributeError("module 'numpy' has no attribute 'nonzero'")
+
+    def leave(code):
+        raise SystemExit(code)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    monkeypatch.setattr(cli, "app", swallowing)
+    monkeypatch.setattr(cli, "_leave", leave)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "error: Interrupted.\n"

@@ -11,6 +11,7 @@ import sys
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
+from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -98,8 +99,14 @@ def main() -> None:
     """Run a command and turn every expected failure into one line and an exit code."""
     # A shell lets what it starts in the background ignore Ctrl-C; a SIGINT sent on purpose has to work there too.
     # SIGTERM likewise: what is half written is removed on the way out.
+    stopped: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopped.append(number)  # a library may turn what is raised here into an error of its own
+        raise KeyboardInterrupt
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, stop)
     if any(":" in argument for argument in sys.argv[1:]):  # "my_module:MyEncoder": also a module in this folder
         sys.path.append(os.getcwd())
     try:
@@ -124,13 +131,17 @@ def main() -> None:
         error_line(f"{error.filename}: {error.strerror}." if error.filename else str(error))
         code = 1
     except Exception as error:
-        if not is_shortage(error):
+        if stopped:
+            error_line("Interrupted.")
+            code = INTERRUPTED
+        elif is_shortage(error):
+            error_line(
+                "There is not enough memory for this. `topoter estimate` tells how much is needed; a graph that "
+                "`topoter import` made, and --memory, need less."
+            )
+            code = 1
+        else:
             raise
-        error_line(
-            "There is not enough memory for this. `topoter estimate` tells how much is needed; a graph that "
-            "`topoter import` made, and --memory, need less."
-        )
-        code = 1
     _leave(code if isinstance(code, int) else 0)
 
 
