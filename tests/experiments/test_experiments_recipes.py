@@ -256,11 +256,12 @@ def test_the_papers_settings_to_the_letter():
 
 def test_reference_rows_share_the_settings_of_topoter():
     tuned = load_recipe("node-classification", "topoter", "citeseer", "tuned").parameters
-    propagated = load_recipe("node-classification", "propagated", "citeseer", "tuned").parameters
-    assert propagated["order"] == tuned["order"]
-    random_init = load_recipe("node-classification", "random-init", "citeseer", "tuned").parameters
+    assert load_recipe("node-classification", "propagated", "citeseer").parameters["order"] == tuned["order"]
+    random_init = load_recipe("node-classification", "random-init", "citeseer").parameters
     assert random_init["out_channels"] == tuned["out_channels"]
     assert "epochs" not in random_init
+    assert load_recipe("node-classification", "raw", "cora").name == "tuned"
+    assert load_recipe("node-classification", "raw", "default").name == "default"  # a graph of a user's own
 
 
 def test_unknown_names_are_told_with_the_nearest():

@@ -66,7 +66,7 @@ def load_recipe(experiment: str, method: str, dataset: str, name: str | None = N
         return Recipe(experiment, method, dataset, OWN, {}, None)
     file = _read(experiment, method, dataset)
     if file.parameters_of:
-        borrowed = load_recipe(experiment, file.parameters_of, dataset, name)
+        borrowed = load_recipe(experiment, file.parameters_of, dataset, name or _lent(experiment, file, dataset))
         kept = {key: borrowed.parameters[key] for key in file.keep if key in borrowed.parameters}
         return Recipe(experiment, method, dataset, borrowed.name, kept, file.published, frozenset(file.keep))
     chosen = name or next(iter(file.recipes))
@@ -74,6 +74,13 @@ def load_recipe(experiment: str, method: str, dataset: str, name: str | None = N
         there = " and ".join(repr(variant) for variant in file.recipes)
         raise UsageError(f"There is no recipe {name!r} of {method} for {experiment} on {dataset}, only {there}.")
     return Recipe(experiment, method, dataset, chosen, file.recipes[chosen], file.published, limits=file.limits)
+
+
+def _lent(experiment: str, file: _File, dataset: str) -> str:
+    """The recipe that is borrowed where none is asked for: `best` around the default is of use to its encoder alone."""
+    recipes = _read(experiment, file.parameters_of or "", dataset).recipes
+    first = next(iter(recipes))
+    return "tuned" if first == "best" and "tuned" in recipes else first
 
 
 def read_recipe(path: Path) -> dict[str, Any]:
