@@ -142,7 +142,8 @@ def _chosen(content: dict[str, Any]) -> dict[str, Any]:
 
 def _table(plain: Any) -> str | None:
     """What the table of features becomes, in a line; None where the model was fitted on numbers as they were."""
-    from topoter.graphs.preparation import read_preparation, summary
+    from topoter.graphs.preparation import read_preparation
+    from topoter.graphs.table_notes import summary
 
     preparation = read_preparation(plain)
     return None if preparation is None else summary(preparation)

@@ -15,8 +15,9 @@ from topoter.graphs.archives import check_zip
 from topoter.graphs.arrow import pa
 from topoter.graphs.matrices import as_matrix, finite_rows, first_bad_value, select_rows
 from topoter.graphs.node_tables import open_nodes, read_nodes
-from topoter.graphs.preparation import Preparation, PreparedTable, TableOptions, summary, suspicions
+from topoter.graphs.preparation import Preparation, PreparedTable, TableOptions
 from topoter.graphs.problems import existing, explained, keep_good
+from topoter.graphs.table_notes import summary, suspicions
 
 STRUCTURAL_NAMES = ["log_degree", "constant"]
 STRUCTURAL_NOTE = "No features given: every node gets log(1 + degree) and a constant as its features."

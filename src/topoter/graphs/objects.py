@@ -31,7 +31,8 @@ from topoter.graphs.features import (
 from topoter.graphs.frames import as_arrow, frame_features, framed, in_node_order, is_a, is_frame
 from topoter.graphs.ids import arrow_ids
 from topoter.graphs.matrices import as_matrix
-from topoter.graphs.preparation import LABEL_NAMES, Preparation, TableOptions
+from topoter.graphs.preparation import Preparation, TableOptions
+from topoter.graphs.table_notes import LABEL_NAMES
 from topoter.graphs.tables import ArrowTable
 
 if TYPE_CHECKING:

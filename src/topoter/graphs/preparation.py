@@ -18,18 +18,12 @@ from torch import Tensor
 
 from topoter.errors import DataError, UsageError, unknown_name
 from topoter.graphs.arrow import pa, pc
-from topoter.graphs.columns import KINDS, Category, Column, Date, Flag, Number, Numbers, Text, decide
+from topoter.graphs.columns import KINDS, Category, Date, Flag, Number, Numbers, Text, decide
 from topoter.graphs.matrices import as_matrix
+from topoter.graphs.scaling import QUANTILES, scaled, tells_nothing, way_of
 
-UNEVEN = 10.0  # columns whose deviations differ by less are of one scale
-OFF_CENTRE = 2.0  # deviations that a mean may be away from zero, for columns that are left as they are
-SPARSE = 0.5  # a table of so many zeros and no negative number counts something
-FAR = 5.0  # robust deviations: a column with one value in a hundred beyond them has a heavy tail
-QUANTILES = 100
 CONSTANT = "constant"
 TEXT = ("refuse", "hash")
-# Targets, not descriptions: as features they would give the answer away.
-LABEL_NAMES = {"y", "label", "labels", "target", "class"}
 # What scikit-learn's parts learn, by public names: enough to make them again.
 LEARNED = {
     "SimpleImputer": ("statistics_",),
@@ -99,8 +93,8 @@ class Preparation(msgspec.Struct, dict=True):  # a place for the fitted transfor
         columns = [column for column in found.values() if column is not None]
         if not columns:
             raise DataError("no column holds a value: there is nothing to make features of.")
-        columns = _scaled(columns, table) if options.scale else columns
-        same = [column.name for column in columns if _tells_nothing(column, table)]
+        columns = scaled(columns, table) if options.scale else columns
+        same = [column.name for column in columns if tells_nothing(column, table)]
         if len(same) < len(columns):
             left_out |= dict.fromkeys(same, "the same number for every node")
             columns = [column for column in columns if column.name not in same]
@@ -165,7 +159,7 @@ class Preparation(msgspec.Struct, dict=True):  # a place for the fitted transfor
     @property
     def keeps_numbers(self) -> bool:
         """Whether features are the numbers of the table as they are."""
-        plain = all(_way(column) == "none" and isinstance(column, (Number, Numbers, Flag)) for column in self.columns)
+        plain = all(way_of(column) == "none" and isinstance(column, (Number, Numbers, Flag)) for column in self.columns)
         return plain and not self.indicators and not self.constant
 
     @property
@@ -180,7 +174,7 @@ class Preparation(msgspec.Struct, dict=True):  # a place for the fitted transfor
         for column in self.columns:
             gaps = [name for name in column.names if name in self.indicators]
             width = len(column.categories) if isinstance(column, Category) else len(column.names)
-            filled = "0" if _way(column) == "none" else "the median"
+            filled = "0" if way_of(column) == "none" else "the median"
             missing = f"; gaps get {filled}, and a column says where" if gaps else ""
             rows.append((column.name, type(column).__name__.lower(), column.becomes + missing, width + len(gaps)))
         rows += [(name, "", f"left out: {why}", 0) for name, why in self.left_out.items()]
@@ -216,7 +210,7 @@ class Preparation(msgspec.Struct, dict=True):  # a place for the fitted transfor
         by_way: dict[str, list[int]] = {}
         one_hot: list[Category] = []
         for column in self._valued:
-            way = "category" if isinstance(column, Category) else _way(column)
+            way = "category" if isinstance(column, Category) else way_of(column)
             one_hot += [column] if isinstance(column, Category) else []
             width = len(column.names)
             by_way.setdefault(way, []).extend(range(place, place + width))
@@ -278,100 +272,10 @@ class PreparedTable:
         return f"{self.arrow.num_columns} columns"
 
 
-def _way(column: Column) -> str:
-    if isinstance(column, (Number, Numbers)):
-        return column.scaling
-    return "standard" if isinstance(column, Date) else "none"
-
-
 def _steps(fitted: Any) -> list[tuple[Any, tuple[str, ...]]]:
     """The parts of a block that learn statistics, and their names."""
     parts = [part for _, part in fitted.steps] if hasattr(fitted, "steps") else [fitted]
     return [(part, LEARNED[type(part).__name__]) for part in parts if type(part).__name__ in LEARNED]
-
-
-def _scaled(columns: Sequence[Any], table: pa.Table) -> list[Any]:
-    """The columns with it decided how numbers are scaled: all left as they are, or each brought to one scale."""
-    numbers = {column.name: column.read(table[column.name]).values for column in columns if isinstance(column, _SCALED)}
-    if not numbers:
-        return list(columns)
-    alone = all(isinstance(column, (Number, Numbers, Flag)) for column in columns)
-    flags = [column.read(table[column.name]).values for column in columns if isinstance(column, Flag)]
-    vectors = all(isinstance(column, Numbers) for column in columns)  # whose lengths mean something
-    if vectors or (alone and _one_scale(np.hstack([*numbers.values(), *flags]))):
-        return list(columns)
-    return [
-        msgspec.structs.replace(column, scaling="quantile" if _heavy_tailed(numbers[column.name]) else "standard")
-        if column.name in numbers
-        else column
-        for column in columns
-    ]
-
-
-_SCALED = (Number, Numbers)
-
-
-def _tells_nothing(column: Column, table: pa.Table) -> bool:
-    """Whether standardising a number leaves zeros only. A gap tells something, and counts are left as they are."""
-    if not isinstance(column, Number) or column.scaling == "none":
-        return False
-    values = column.read(table[column.name]).values
-    return bool((values == values[0]).all())
-
-
-def _one_scale(values: np.ndarray) -> bool:
-    """Whether columns count things, or have deviations and means of one size, and are more than one."""
-    known = values[~np.isnan(values)]
-    if values.shape[1] > 1 and known.min() >= 0 and (known == 0).mean() >= SPARSE:
-        return True
-    mean, deviation = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
-    varied = deviation > 0
-    if varied.sum() < 2:
-        return False
-    mean, deviation = mean[varied], deviation[varied]
-    even = deviation.max() < UNEVEN * deviation.min()
-    return bool(even and (np.abs(mean) <= OFF_CENTRE * deviation).all())
-
-
-def _heavy_tailed(values: np.ndarray) -> bool:
-    """Whether one value in a hundred is far off, measured by the middle half of them; of few values none is."""
-    if np.count_nonzero(~np.isnan(values)) < QUANTILES:
-        return False
-    low, middle, high = np.nanquantile(values, (0.25, 0.5, 0.75))
-    distance = np.abs(values[~np.isnan(values)] - middle)
-    usual = (high - low) / 1.349 or np.nanstd(values)  # 1.349: of a normal distribution, as many deviations
-    return bool(usual > 0 and np.quantile(distance, 0.99) > FAR * usual)
-
-
-def summary(preparation: Preparation) -> str:
-    """What a table becomes, in a line."""
-    kinds = [type(column).__name__.lower() for column in preparation.columns]
-    counted = ", ".join(f"{kinds.count(kind):,} {_IN_WORDS[kind]}" for kind in dict.fromkeys(kinds))
-    filled = [column for column in preparation.columns if set(column.names) & set(preparation.indicators)]
-    gaps = f"; gaps in {len(filled)} filled" if filled else ""
-    kept = all(_way(column) == "none" and not isinstance(column, Category) for column in preparation.columns)
-    as_they_are = ", left as they are" if kept and not preparation.indicators else ""
-    left = f"; left out: {', '.join(preparation.left_out)}" if preparation.left_out else ""
-    return f"its columns ({counted}{gaps}) become {len(preparation.feature_names):,} features{as_they_are}{left}"
-
-
-_IN_WORDS = {
-    "number": "of numbers",
-    "numbers": "of lists",
-    "flag": "of 0 and 1",
-    "date": "of dates",
-    "category": "of categories",
-    "text": "of text",
-}
-
-
-def suspicions(preparation: Preparation, name: str) -> list[str]:
-    """Columns that should perhaps not be features."""
-    targets = [column.name for column in preparation.columns if column.name.lower() in LABEL_NAMES]
-    return [
-        f"{name}: column {target!r} sounds like what is to be predicted; if so, leave it out (--exclude {target})."
-        for target in targets
-    ]
 
 
 def plain_preparation(preparation: Preparation | None) -> Any:

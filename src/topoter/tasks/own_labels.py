@@ -13,7 +13,7 @@ import torch
 
 from topoter.errors import DataError, unknown_name
 from topoter.graphs.node_tables import read_node_table
-from topoter.graphs.preparation import LABEL_NAMES
+from topoter.graphs.table_notes import LABEL_NAMES
 from topoter.tasks.support_vectors import FOLDS
 
 if TYPE_CHECKING:
