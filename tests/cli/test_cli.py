@@ -8,6 +8,7 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from safetensors.torch import save_file
 from sub_processes import command, fails, topoter
 
 from topoter import cli
+from topoter.__main__ import main as topoter_command
 from topoter.datasets import block_model
 
 SMALL = ["--channels", "16", "--quiet"]
@@ -285,7 +287,15 @@ def test_outputs_that_cannot_be_written(files, model, tmp_path):
     assert stat.S_ISFIFO((tmp_path / "pipe.npy").stat().st_mode)
 
 
-def test_what_a_library_makes_of_ctrl_c_is_still_an_interruption(monkeypatch, capsys):
+@pytest.fixture
+def signals_restored():
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_what_a_library_makes_of_ctrl_c_is_still_an_interruption(monkeypatch, capsys, signals_restored):
     def swallowing(**options):
         with contextlib.suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
@@ -294,14 +304,28 @@ def test_what_a_library_makes_of_ctrl_c_is_still_an_interruption(monkeypatch, ca
     def leave(code):
         raise SystemExit(code)
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     monkeypatch.setattr(cli, "app", swallowing)
     monkeypatch.setattr(cli, "_leave", leave)
-    try:
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with pytest.raises(SystemExit) as ended:
+        topoter_command()
     assert ended.value.code == 130
     assert capsys.readouterr().err == "error: Interrupted.\n"
+
+
+def test_a_second_ctrl_c_leaves_at_once_with_one_line(tmp_path):
+    """Even where the first one is being answered."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import signal\nfrom topoter import interruption\ninterruption.listen()\n"
+        "try:\n    signal.raise_signal(signal.SIGINT)\n"
+        "except KeyboardInterrupt:\n    signal.raise_signal(signal.SIGTERM)\n    print('not reached')\n"
+    )
+    ended = subprocess.run([sys.executable, program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "error: Interrupted.\n")
+
+
+def test_ctrl_c_while_the_libraries_are_loaded_is_answered_in_one_line(tmp_path):
+    (tmp_path / "typer.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    ended = subprocess.run([sys.executable, "-m", "topoter", "--version"], capture_output=True, text=True, env=env)
+    assert (ended.returncode, ended.stderr) == (130, "error: Interrupted.\n")

@@ -15,6 +15,8 @@ from campaign import case
 from commands import COMMANDS, check_after, check_between, expected, files_in, forget, new_folder
 
 WRITERS = ("fit by default", "embed", "import", "embed in blocks")
+# What a call that could not end leaves on purpose: the next one goes on from there.
+UNFINISHED = ("model.topoter.resume", ".z.npy.blocks/")
 _CAN_MOUNT = os.geteuid() == 0 and shutil.which("mount") is not None
 
 
@@ -49,8 +51,13 @@ def _enter(name: str) -> None:
             ended = zygote.run(aside, arguments)
             if ended.code != 0:
                 _one_line(ended, 1, 2)
-                assert files_in(folder) == before, f"left over: {set(files_in(folder)) ^ set(before)}"
+                left = [file for file in set(files_in(folder)) ^ set(before) if not file.startswith(UNFINISHED)]
+                assert not left, f"left over: {left}"
                 assert COMMANDS[name].result(folder) == known.earlier_result
+                # With room again the same call goes on from there.
+                shutil.copytree(folder, roomy := new_folder(), dirs_exist_ok=True)
+                check_after(name, roomy)
+                forget(roomy)
         finally:
             subprocess.run(["umount", folder], check=True)
         forget(folder)

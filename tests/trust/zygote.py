@@ -140,13 +140,13 @@ def _become(request: dict[str, Any]) -> None:
         os.execv(sys.executable, [sys.executable, "-m", *sys.argv])
     if "die_at_rename" in request:
         _die_at_rename(request["die_at_rename"])
-    import topoter.cli
+    from topoter.__main__ import main as command
 
     # Workers of its own look at how it was started: as `python -m topoter`.
     main = ModuleType("__main__")
     main.__spec__ = find_spec("topoter.__main__")
     sys.modules["__main__"] = main
-    topoter.cli.main()
+    command()
 
 
 def _die_at_rename(count: int) -> None:

@@ -6,23 +6,25 @@ Results go to stdout, progress and errors to stderr. Exit code 2 means the call 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
-from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand
 
-from topoter import __version__
+from topoter import __version__, interruption
 from topoter.cli.output import error_line, out
 from topoter.errors import BadRowError, TopoterError
+from topoter.interruption import INTERRUPTED
 from topoter.memory import check_limit, is_shortage
 
-INTERRUPTED = 130
+_SHORTAGE = (
+    "There is not enough memory for this. `topoter estimate` tells how much is needed; a graph that `topoter import` "
+    "made, and --memory, need less."
+)
 # Typer may carry its own copy of click; the base of its errors is the same class either way.
 _CallError: Any = typer.BadParameter.__mro__[2]
 
@@ -97,18 +99,9 @@ def _root(
 
 def main() -> None:
     """Run a command and turn every expected failure into one line and an exit code."""
-    # A shell lets what it starts in the background ignore Ctrl-C; a SIGINT sent on purpose has to work there too.
-    # SIGTERM likewise: what is half written is removed on the way out.
-    stopped: list[int] = []
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        stopped.append(number)  # a library may turn what is raised here into an error of its own
-        raise KeyboardInterrupt
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
     if any(":" in argument for argument in sys.argv[1:]):  # "my_module:MyEncoder": also a module in this folder
         sys.path.append(os.getcwd())
+    line = ""
     try:
         code = app(prog_name="topoter", standalone_mode=False)
         if code == INTERRUPTED:  # what Typer makes of Ctrl-C
@@ -116,32 +109,25 @@ def main() -> None:
         sys.stdout.flush()
     except TopoterError as error:
         hint = " Fix it, or leave such rows out with --drop-bad." if isinstance(error, BadRowError) else ""
-        error_line(f"{error}{hint}")
-        code = error.exit_code
+        code, line = error.exit_code, f"{error}{hint}"
     except _CallError as error:
-        if error.format_message():  # without any argument the help is all there is to say
-            error_line(error.format_message())
-        code = error.exit_code
+        code, line = error.exit_code, error.format_message()  # without any argument the help is all there is to say
     except (KeyboardInterrupt, typer.Abort):
-        error_line("Interrupted.")
-        code = INTERRUPTED
+        code, line = INTERRUPTED, "Interrupted."
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         code = 0
     except OSError as error:  # a folder where a file should be, no permission, a full disk
-        error_line(f"{error.filename}: {error.strerror}." if error.filename else str(error))
-        code = 1
+        code, line = 1, f"{error.filename}: {error.strerror}." if error.filename else str(error)
     except Exception as error:
-        if stopped:
-            error_line("Interrupted.")
-            code = INTERRUPTED
+        if interruption.was_asked_for():
+            code, line = INTERRUPTED, "Interrupted."
         elif is_shortage(error):
-            error_line(
-                "There is not enough memory for this. `topoter estimate` tells how much is needed; a graph that "
-                "`topoter import` made, and --memory, need less."
-            )
-            code = 1
+            code, line = 1, _SHORTAGE
         else:
             raise
+    interruption.ignore()
+    if line:
+        error_line(line)
     _leave(code if isinstance(code, int) else 0)
 
 

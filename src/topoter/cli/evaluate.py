@@ -55,7 +55,7 @@ def run(
     out_dir: Annotated[Path | None, typer.Option("--out", help="Keep the runs in this folder, and reuse them.")] = None,
 ) -> None:
     """Evaluate a method on a dataset, or all usual ones on your own graph: mean and deviation over seeds."""
-    from topoter.cli.run_bars import interruptible, run_bars
+    from topoter.cli.run_bars import run_bars
     from topoter.datasets import known_as
     from topoter.experiments import TASKS, experiment
     from topoter.experiments.experiment import Row
@@ -105,7 +105,7 @@ def run(
     if out_dir is not None:
         make_folder(out_dir)
     start, store, found = time.perf_counter(), Store.read(out_dir), []
-    with interruptible(), run_bars(runs, store.records, options.quiet) as watcher:
+    with run_bars(runs, store.records, options.quiet) as watcher:
         for one in runs:
             record = store.done(one)
             if record is None:

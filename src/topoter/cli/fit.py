@@ -14,6 +14,7 @@ from topoter.cli.graph_options import GraphOptions, SetOptions, takes_options
 from topoter.cli.output import Device, Seed, describe, out, print_json, show_log, training_progress
 from topoter.cli.training_data import TrainingData
 from topoter.cli.training_options import TrainingOptions
+from topoter.interruption import leave_at_once
 
 if TYPE_CHECKING:
     from topoter.estimator import TopoTER
@@ -73,7 +74,8 @@ def run(
         fit = data.fit_of(model, training, memory, seed)
         with _told_how_to_go_on(saved):
             with training_progress("pre-training", options.quiet) as show:
-                fit(callbacks=[StopOnSignal(), saved, show])
+                stop = StopOnSignal(at_once=lambda: leave_at_once(_to_go_on("Interrupted.", saved)))
+                fit(callbacks=[stop, saved, show])
             if not group.writes:
                 return
             model.save(out_path)
@@ -88,10 +90,13 @@ def _told_how_to_go_on(saved: Checkpoint) -> Iterator[None]:
     try:
         yield
     except (Interrupted, KeyboardInterrupt) as error:
-        lost = "Nothing was trained yet: run the same command again."
-        if saved.on_disk:
-            lost = f"Nothing is lost: run the same command with --resume to go on ({saved.path})."
-        raise Interrupted(f"{str(error) or 'Interrupted.'} {lost}") from None
+        raise Interrupted(_to_go_on(str(error) or "Interrupted.", saved)) from None
+
+
+def _to_go_on(what: str, saved: Checkpoint) -> str:
+    if saved.on_disk:
+        return f"{what} Nothing is lost: run the same command with --resume to go on ({saved.path})."
+    return f"{what} Nothing was trained yet: run the same command again."
 
 
 def _show_columns(data: TrainingData) -> None:

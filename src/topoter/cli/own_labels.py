@@ -120,7 +120,6 @@ def evaluate_own(
     page: Path | None,
 ) -> None:
     """`topoter evaluate TASK --graph ...`."""
-    from topoter.cli.run_bars import interruptible
     from topoter.experiments.own_graph import OwnData, evaluate, rows_for, verdict
     from topoter.graphs.atomic import check_writable
     from topoter.report.own_graph import own_json, own_table, write_own_page
@@ -160,8 +159,7 @@ def evaluate_own(
         return None
 
     start = time.perf_counter()
-    with interruptible():
-        scored = evaluate(own, rows, seeds, on_run, parameters)
+    scored = evaluate(own, rows, seeds, on_run, parameters)
     said = verdict(scored)
     table = own_table(scored, f"{graph}, {many(seeds, 'split')}")
     if page is not None:

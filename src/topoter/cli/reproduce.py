@@ -54,7 +54,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Reproduce a table of the paper, or all of them: what is on disk already is not run again."""
-    from topoter.cli.run_bars import interruptible, run_bars
+    from topoter.cli.run_bars import run_bars
     from topoter.experiments import EXPERIMENTS, experiment
     from topoter.experiments.engines import on_cluster, on_this_machine
     from topoter.experiments.runner import limited, make_all, plan_all
@@ -88,7 +88,7 @@ def run(
         make_folder(out_dir)
         engine = on_cluster(cluster) if cluster else nullcontext(on_this_machine(min(jobs, len(missing))))
         try:
-            with interruptible(), engine as where, run_bars(missing, store.records, quiet) as watcher:
+            with engine as where, run_bars(missing, store.records, quiet) as watcher:
                 failures = make_all(missing, store, data_root, where, watcher)
         except KeyboardInterrupt:
             raise Interrupted("Interrupted. What is made is kept: the same command goes on from there.") from None

@@ -1,13 +1,11 @@
-"""What commands that make runs share: bars with the time left, how long runs took before, and stopping on a signal."""
+"""What commands that make runs share: bars with the time left, and how long runs took before."""
 
 from __future__ import annotations
 
-import signal
 import statistics
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
@@ -23,21 +21,6 @@ _COLUMNS = (
     TextColumn("{task.percentage:>3.0f} %"),
     TextColumn("{task.fields[text]}"),
 )
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Inside the block Ctrl-C and SIGTERM raise KeyboardInterrupt, also in a process that was started to ignore it."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def expected(runs: Iterable[Run], records: Iterable[Record]) -> list[tuple[float | None, str]]:

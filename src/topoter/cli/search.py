@@ -43,7 +43,6 @@ def run(
     """Search for good parameters with Optuna; test labels or pairs are erased first. It goes on where it stopped."""
     if task not in TASKS:
         raise unknown_name("task", task, TASKS)
-    from topoter.cli.run_bars import interruptible
     from topoter.experiments.search import Search
     from topoter.training import Interrupted
 
@@ -57,8 +56,7 @@ def run(
         options.say(f"{trial.number}: {trial.score:.2f} % on validation: {text}")
 
     try:
-        with interruptible():
-            best = search.run(trials, show)
+        best = search.run(trials, show)
     except KeyboardInterrupt:
         raise Interrupted("Interrupted. What was tried is kept: the same command goes on from there.") from None
     count = len(search.trials)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -192,9 +192,14 @@ def _own_streams(tensors: dict[str, Tensor], content: Mapping[str, Any], state: 
 
 
 class StopOnSignal(Callback):
-    """Ctrl-C, or SIGTERM, ends the training after the epoch that is going on; a second one ends it at once."""
+    """Ctrl-C, or SIGTERM, ends the training after the epoch that is going on; a second one ends it at once.
 
-    def __init__(self) -> None:
+    Args:
+        at_once: is called for the second one, and does not return. Without it KeyboardInterrupt is raised.
+    """
+
+    def __init__(self, at_once: Callable[[], NoReturn] | None = None) -> None:
+        self.at_once = at_once
         self.asked = False
         self._before: dict[signal.Signals, Any] = {}
 
@@ -212,6 +217,8 @@ class StopOnSignal(Callback):
         self._before = {}
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.asked and self.at_once:
+            self.at_once()
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
