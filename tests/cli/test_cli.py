@@ -22,6 +22,7 @@ from sub_processes import command, fails, topoter
 from topoter import cli
 from topoter.__main__ import main as topoter_command
 from topoter.datasets import block_model
+from topoter.errors import DataError
 
 SMALL = ["--channels", "16", "--quiet"]
 
@@ -295,11 +296,12 @@ def signals_restored():
         signal.signal(number, handler)
 
 
-def test_what_a_library_makes_of_ctrl_c_is_still_an_interruption(monkeypatch, capsys, signals_restored):
+@pytest.mark.parametrize("error", [AttributeError("module 'numpy' has no attribute 'nonzero'"), DataError("Damaged.")])
+def test_what_a_library_makes_of_ctrl_c_is_still_an_interruption(error, monkeypatch, capsys, signals_restored):
     def swallowing(**options):
         with contextlib.suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-        raise AttributeError("module 'numpy' has no attribute 'nonzero'")
+        raise error
 
     def leave(code):
         raise SystemExit(code)

@@ -119,12 +119,11 @@ def main() -> None:
     except OSError as error:  # a folder where a file should be, no permission, a full disk
         code, line = 1, f"{error.filename}: {error.strerror}." if error.filename else str(error)
     except Exception as error:
-        if interruption.was_asked_for():
-            code, line = INTERRUPTED, "Interrupted."
-        elif is_shortage(error):
-            code, line = 1, _SHORTAGE
-        else:
+        if not is_shortage(error) and not interruption.was_asked_for():
             raise
+        code, line = 1, _SHORTAGE
+    if code not in (0, None, INTERRUPTED) and interruption.was_asked_for():
+        code, line = INTERRUPTED, "Interrupted."  # a library, or whoever trusted it, took the signal for a failure
     interruption.ignore()
     if line:
         error_line(line)
