@@ -46,11 +46,19 @@ def test_libraries_that_get_none_are_understood(ask):
     assert not is_shortage(RuntimeError("shapes do not fit"))
 
 
+def test_close_to_a_limit_any_error_is_a_shortage():
+    with limited(8 << 30):
+        room = _limit_free("VmPeak") - (100 << 20)
+        assert not is_shortage(SystemError("error return without exception set"))
+        with limited((8 << 30) - room):
+            assert is_shortage(SystemError("error return without exception set"))
+
+
 def test_a_command_that_gets_none_says_so_in_one_line(monkeypatch, capsys):
     monkeypatch.setattr(cli, "app", lambda **_: torch.empty(2**50))
     codes: list[int] = []
     monkeypatch.setattr(cli, "_leave", codes.append)
-    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(cli.interruption, "ignore", lambda: None)
     cli.main()
     assert codes == [1]
     said = capsys.readouterr().err

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 INTERRUPTED = 130  # the exit code
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -23,6 +23,7 @@ _received: list[int] = []
 def listen() -> None:
     """Answer signals from here on, also SIGINT in a process that a shell started in the background, to ignore it."""
     _received.clear()
+    sys.unraisablehook = _unraisable
     for number in _SIGNALS:
         signal.signal(number, _receive)
 
@@ -48,6 +49,13 @@ def leave_at_once(words: str = "Interrupted.") -> NoReturn:
 
 def _cursor() -> str:
     return f"\n{_SHOW_CURSOR}" if sys.__stderr__ and sys.__stderr__.isatty() else ""
+
+
+def _unraisable(caught: Any) -> None:
+    """Where C called Python, as numba does when it loads what is compiled, a KeyboardInterrupt would be lost."""
+    if caught.exc_type is KeyboardInterrupt:
+        leave_at_once()
+    sys.__unraisablehook__(caught)
 
 
 def _receive(number: int, frame: FrameType | None) -> None:

@@ -14,6 +14,7 @@ _GROUP = Path("/sys/fs/cgroup")
 
 
 _LIBRARIES = 2 * 10**9  # address space, measured 1.6 GB without CUDA: most of it is reserved, not used
+_CLOSE = 256 << 20  # to the limit: libraries ask for more than that at once
 # How PyTorch, the loader of shared libraries, C++ and the system say that there is none left.
 _REFUSALS = ("can't allocate memory", "failed to map segment", "std::bad_alloc", "annot allocate memory")
 
@@ -39,16 +40,16 @@ def _machine_free() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2  # macOS does not tell: half of all
 
 
-def _limit_free() -> int:
-    """What `ulimit -v` leaves to this process."""
+def _limit_free(field: str = "VmSize") -> int:
+    """What `ulimit -v` leaves to this process; with "VmPeak" what it left when least was left."""
     try:
         import resource  # not on Windows
 
         allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        used = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
     except (ImportError, OSError):
         return sys.maxsize
-    return sys.maxsize if allowed == resource.RLIM_INFINITY else max(0, allowed - used)
+    return sys.maxsize if allowed == resource.RLIM_INFINITY or not used else max(0, allowed - (int(used[1]) << 10))
 
 
 def check_limit() -> None:
@@ -62,8 +63,12 @@ def check_limit() -> None:
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Whether an error says that there was not enough memory; libraries have many words for it."""
-    return isinstance(error, MemoryError) or any(words in str(error) for words in _REFUSALS)
+    """Whether an error says that there was not enough memory; libraries have many words for it.
+
+    Close to a limit any error does: half-loaded libraries fail in ways of their own.
+    """
+    said = isinstance(error, MemoryError) or any(words in str(error) for words in _REFUSALS)
+    return said or _limit_free("VmPeak") < _CLOSE
 
 
 def parse_memory(text: str, option: str = "--memory") -> int:

@@ -326,6 +326,17 @@ def test_a_second_ctrl_c_leaves_at_once_with_one_line(tmp_path):
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "error: Interrupted.\n")
 
 
+def test_ctrl_c_in_a_callback_from_c_is_not_lost(tmp_path):
+    """Python prints what is raised there, and goes on."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import ctypes, signal\nfrom topoter import interruption\ninterruption.listen()\n"
+        "ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))()\nprint('not reached')\n"
+    )
+    ended = subprocess.run([sys.executable, program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "error: Interrupted.\n")
+
+
 def test_ctrl_c_while_the_libraries_are_loaded_is_answered_in_one_line(tmp_path):
     (tmp_path / "typer.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}

@@ -39,8 +39,8 @@ def _disturbed(name: str, number: int, disturb: Callable[[random.Random, zygote.
     left = child.orphans()
     assert not left, f"still running: {left}"
     ended = child.wait()
-    # In its first hundredth of a second a new process is Python's and not yet topoter's.
-    too_early = anew and not ended.said and -ended.code in (signal.SIGINT, signal.SIGTERM)
+    # In its first hundredth of a second a process is Python's, or ours here, and not yet topoter's.
+    too_early = not ended.said and -ended.code in (signal.SIGINT, signal.SIGTERM)
     if ended.code not in (0, -signal.SIGKILL) and not too_early:
         lines = ended.said.strip().splitlines()
         assert ended.code == 130, (ended.code, ended.said)

@@ -93,7 +93,7 @@ class Hops(Encoder):
         self.order, self.structure = order, structure
         self.ranks = {0: rank_beside, 1: rank_beside, order: rank}
         self._num_places = eigenvectors
-        self._completion = completion
+        self.completion = completion
         self._found: tuple[bytes, Tensor] | None = None  # S^ Z of a Z, by what that Z holds
         self.here: Tensor | None = None  # places [N, K] of a graph that is embedded in blocks, where they are known
         self.weight = nn.Parameter(torch.zeros(0, 0))  # W [R, R]
@@ -190,7 +190,7 @@ class Hops(Encoder):
         if not float(self.pull):
             return z
         if not len(self.landmarks):  # a model from before there were any
-            return (1 + self._completion) * z
+            return (1 + self.completion) * z
         return z + self.pull * likely_means(z, self.landmarks, int(self.num_fitted))
 
     def turned(self, parts: list[Tensor]) -> Tensor:
@@ -215,14 +215,19 @@ class Hops(Encoder):
         mean = joined.mean(0)
         joined -= mean
         self.turn(mean, joined.t() @ joined, len(joined), widths)
-        if self._completion:
+        if self.completion:
             z = joined.mul_(self.lengths) @ self.axes
             del joined
-            sums = likely_sums(z)
+            sums = self.look_for_likely(z, len(z))
             self._found = _content_key(z), sums
-            self.pull = self._completion * (z.square().sum() / sums.square().sum().clamp(min=1e-12)).sqrt()
-            some = torch.randperm(len(z), generator=torch.Generator().manual_seed(0))[:LANDMARKS]
-            self.landmarks, self.num_fitted = z[some.to(z.device)], torch.tensor(len(z))
+
+    def look_for_likely(self, z: Tensor, num_nodes: int) -> Tensor:
+        """S^ Z, and from it how strongly it pulls; keep landmarks. Z may be that of some of the nodes, in any order."""
+        sums = likely_sums(z)
+        self.pull = self.completion * (z.square().sum() / sums.square().sum().clamp(min=1e-12)).sqrt()
+        some = torch.randperm(len(z), generator=torch.Generator().manual_seed(0))[:LANDMARKS]
+        self.landmarks, self.num_fitted = z[some.to(z.device)], torch.tensor(num_nodes)
+        return sums
 
     def turn(self, mean: Tensor, moments: Tensor, count: float, widths: Sequence[int]) -> None:
         """Lengths and axes, from the mean and the centred second moments of all parts side by side.

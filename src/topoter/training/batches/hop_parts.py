@@ -1,8 +1,8 @@
 """The encoder `hops` from parts of a graph: what it takes from the data are sums over nodes, and parts add up to them.
 
 The result is that of the whole graph without the edges between parts. Nodes' places in the graph come from all edges
-at once, up to as many as METIS takes; beyond, the embedding goes without them. It always goes without likely
-neighbours, which may be anywhere. Several processes add up their parts.
+at once, and how far likely neighbours draw a node from a sample of all nodes, in graphs up to as many edges as METIS
+takes; beyond, the embedding goes without both. Several processes add up their parts.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from topoter.pretext.transformation import Rate
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
 from topoter.structure.hops import BAG_OF_WORDS, Preparation, as_dense, directions_by_passes
+from topoter.structure.likely_graph import MOST_TOGETHER
 from topoter.structure.partition import METIS_ENTRIES
 from topoter.training.batches.moments import DRAWS, HIDDEN_AUC, HIDDEN_DRAWS, HIDDEN_SHARE
 from topoter.training.batches.subgraphs import SubgraphBatches
@@ -80,10 +81,12 @@ def adapt_to_parts(encoder: Hops, generator: torch.Generator, parts: SubgraphBat
 
     graph = parts.graph
     whole = graph.adjacency().to(parts.device) if len(graph.indices) <= METIS_ENTRIES else None
-    if whole is None and encoder.structure != "none":
-        encoder.structure = "none"
-        _logger.info("The graph is too large for places of nodes in it: its embedding holds what features tell.")
-    _logger.info("Likely neighbours may be in any part: the embedding goes without them.")
+    if whole is None and (encoder.structure != "none" or encoder.completion):
+        encoder.structure, encoder.completion = "none", 0
+        _logger.info(
+            "The graph is too large for places of nodes in it and for likely neighbours: its embedding holds what "
+            "features tell."
+        )
     shape = graph.num_nodes, graph.num_features
     with torch.no_grad():
         encoder.use(_preparation(parts))
@@ -153,14 +156,41 @@ def moments_of_parts(
 
 def finish_on_parts(encoder: Hops, parts: SubgraphBatches) -> None:
     """What `Hops.finish` does, in one pass over the parts."""
-    found = RowMoments()
+    found, sampled = RowMoments(), _Sample(parts.graph.num_nodes, MOST_TOGETHER if encoder.completion else 0)
     with torch.no_grad():
         for nodes, x, adjacency in parts.numbered():
             place = encoder.place[torch.from_numpy(nodes)] if encoder.place.size(1) else encoder.elsewhere(len(nodes))
             joined = encoder.parts(encoder.prepared(x), adjacency, place)
-            found.add(torch.cat(joined, dim=1))
+            rows = torch.cat(joined, dim=1)
+            found.add(rows)
+            sampled.add(nodes, rows)
         found = found.over(parts.group)
         encoder.turn(found.mean, found.moments, found.count, [part.size(1) for part in joined])
+        if encoder.completion:
+            encoder.look_for_likely(encoder.turned([sampled.over(parts.group)]), parts.graph.num_nodes)
+
+
+class _Sample:
+    """The rows of some nodes drawn from all, as they come in parts."""
+
+    def __init__(self, num_nodes: int, most: int) -> None:
+        drawn = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(0))[:most]
+        self._place = np.full(num_nodes if most else 0, -1)
+        self._place[drawn.numpy()] = np.arange(len(drawn))
+        self._count, self._rows = len(drawn), torch.zeros(0, 0)
+
+    def add(self, nodes: np.ndarray, rows: Tensor) -> None:
+        if not self._count:
+            return
+        if not len(self._rows):
+            self._rows = rows.new_zeros(self._count, rows.size(1))
+        place = torch.from_numpy(self._place[nodes]).to(rows.device)
+        self._rows[place[place >= 0]] = rows[place >= 0]
+
+    def over(self, group: Group) -> Tensor:
+        """Those of all processes: each has added some, and the rest are zeros."""
+        group.wait()
+        return group.total_of(self._rows)
 
 
 def _preparation(parts: SubgraphBatches) -> Preparation:
