@@ -8,8 +8,8 @@ writes edges.csv, nodes.csv (numbers, categories, dates, flags, gaps) and labels
 
 from __future__ import annotations
 
+import argparse
 import csv
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +53,9 @@ def write(folder: Path, people: int = PEOPLE, seed: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="where the files go (else here)")
+    target = parser.parse_args().folder
+    target.mkdir(parents=True, exist_ok=True)
     write(target)
     print("\n".join(str(target / name) for name in ("edges.csv", "nodes.csv", "labels.csv", "everyone.csv")))

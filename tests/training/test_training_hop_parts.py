@@ -11,7 +11,7 @@ from topoter import TopoTER
 from topoter.datasets import block_model
 from topoter.encoders import Hops
 from topoter.structure.large_graph import LargeGraph
-from topoter.training.batches import whole_graph
+from topoter.training.batches import hop_parts, whole_graph
 from topoter.training.batches.hop_parts import RowMoments, adapt_to_parts, finish_on_parts, moments_of_parts
 from topoter.training.batches.moments import moment_batches
 from topoter.training.batches.subgraphs import SubgraphBatches
@@ -48,7 +48,7 @@ def generator() -> torch.Generator:
 
 
 def test_parts_add_up_to_the_whole(data: Data) -> None:
-    sizes = {"out_channels": 40, "rank": 20, "rank_beside": 10, "eigenvectors": 8, "completion": 0}
+    sizes = {"out_channels": 40, "rank": 20, "rank_beside": 10, "eigenvectors": 8}
     ours, theirs = Hops(90, **sizes), Hops(90, **sizes)
     parts = Components(LargeGraph.from_data(data)[0], NODES, generator())
     (x, adjacency), _ = whole_graph(data)
@@ -66,6 +66,35 @@ def test_parts_add_up_to_the_whole(data: Data) -> None:
     z, expected = (encoder(x, adjacency).detach() for encoder in (ours, theirs))
     assert z.shape == expected.shape
     assert torch.allclose(z @ z.t(), expected @ expected.t(), atol=1e-3 * float(expected.square().sum(1).max()))
+    assert ours.pull > 0
+    assert ours.pull == pytest.approx(float(theirs.pull), rel=1e-3)
+    assert int(ours.num_fitted) == PARTS * NODES
+
+
+def test_some_nodes_tell_how_far_likely_neighbours_draw(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = Components(LargeGraph.from_data(data)[0], NODES, generator())
+    pulls = []
+    for most in (PARTS * NODES, PARTS * NODES // 2):
+        monkeypatch.setattr(hop_parts, "MOST_TOGETHER", most)
+        encoder = Hops(90, out_channels=40, rank=20, rank_beside=10, structure="none")
+        adapt_to_parts(encoder, generator(), parts)
+        finish_on_parts(encoder, parts)
+        pulls.append(float(encoder.pull))
+        assert len(encoder.landmarks) == most
+        assert int(encoder.num_fitted) == PARTS * NODES
+    assert pulls[1] == pytest.approx(pulls[0], rel=0.25)
+
+
+def test_a_graph_too_large_for_metis_goes_without_places_and_likely_neighbours(
+    data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hop_parts, "METIS_ENTRIES", 10)
+    encoder = Hops(90, out_channels=40, rank=20, rank_beside=10)
+    parts = Components(LargeGraph.from_data(data)[0], NODES, generator())
+    adapt_to_parts(encoder, generator(), parts)
+    finish_on_parts(encoder, parts)
+    assert encoder.place.size(1) == 0
+    assert not float(encoder.pull)
 
 
 @pytest.mark.parametrize(("parts_drawn", "apart"), [(1, 1e-4), (PARTS, 0.25)])
@@ -94,7 +123,7 @@ def test_rows_in_parts() -> None:
 
 
 def test_one_part_is_the_whole_graph(data: Data) -> None:
-    sizes = {"out_channels": 30, "epochs": 5, "encoder_parameters": {"completion": 0}}
+    sizes = {"out_channels": 30, "epochs": 5}
     z = TopoTER(**sizes, batch_nodes=PARTS * NODES).fit_transform(data)
     expected = TopoTER(**sizes).fit_transform(data)
     assert z.shape == expected.shape

@@ -18,6 +18,7 @@ from topoter.structure.adjacency import Adjacency
 from topoter.structure.hops import propagate
 
 MOST_PAIRS = 1000  # of each kind, in each draw
+_OF_PAIRS = ("first", "second", "label")
 
 
 def area_under_curve(scores: Tensor, label: Tensor) -> float:
@@ -31,11 +32,15 @@ def area_under_curve(scores: Tensor, label: Tensor) -> float:
 
 @dataclass(frozen=True)
 class HiddenEdges:
-    """Pairs whose edge was hidden and pairs never connected, by the propagated signal of their two ends [P, R]."""
+    """Pairs whose edge was hidden and pairs never connected, by the propagated signal of their two ends [P, R].
+
+    `mean` [R] is that of all nodes of the graph that they are drawn from.
+    """
 
     first: Tensor
     second: Tensor
     label: Tensor
+    mean: Tensor
 
     @classmethod
     def draw(
@@ -51,24 +56,32 @@ class HiddenEdges:
         chosen = torch.cat([_some(kind.nonzero().view(-1)) for kind in (hidden, ~hidden)])
         pairs, visible = hiding.pairs[:, chosen], hiding.adjacency_t
         h = propagate(exact(visible, rate, generator).adjacency_t, signal, hops)
-        h = h - h.mean(0)
-        return cls(h[pairs[0]], h[pairs[1]], hidden[chosen].float().cpu())
+        return cls(h[pairs[0]], h[pairs[1]], hidden[chosen].float().cpu(), h.mean(0))
 
     def some(self, most: int) -> HiddenEdges:
         """So many of each kind at most."""
         kept = torch.cat([_some((self.label == kind).nonzero().view(-1), most) for kind in (1, 0)])
-        return HiddenEdges(self.first[kept], self.second[kept], self.label[kept])
+        return HiddenEdges(self.first[kept], self.second[kept], self.label[kept], self.mean)
 
     @classmethod
-    def joined(cls, several: Sequence[HiddenEdges]) -> HiddenEdges:
-        return cls(*(torch.cat([getattr(one, name) for one in several]) for name in ("first", "second", "label")))
+    def joined(cls, of_parts: Sequence[HiddenEdges], mean: Tensor, generator: torch.Generator) -> HiddenEdges:
+        """Those of a graph from those of its parts, given the mean over all nodes.
+
+        Unconnected pairs get ends of any parts: two nodes of one part have more in common, and are harder to tell.
+        """
+        first, second, label = (torch.cat([getattr(one, name) for one in of_parts]) for name in _OF_PAIRS)
+        if len(of_parts) > 1:
+            apart = (label == 0).nonzero().view(-1).to(second.device)
+            order = torch.randperm(apart.numel(), generator=generator).to(second.device)
+            second[apart] = second[apart[order]]
+        return cls(first, second, label, mean)
 
 
 @torch.no_grad()
 def mean_auc(draws: Sequence[HiddenEdges], weight: Tensor) -> float:
     """For H = B W, by the inner products of H's rows; in percent, the mean over the draws."""
     products = weight @ weight.t()  # (b W)(b' W)' = b (W W') b'
-    scores = (((draw.first @ products) * draw.second).sum(1).cpu() for draw in draws)
+    scores = ((((draw.first - draw.mean) @ products) * (draw.second - draw.mean)).sum(1).cpu() for draw in draws)
     return fmean(area_under_curve(score, draw.label) for score, draw in zip(scores, draws))
 
 

@@ -8,7 +8,7 @@ takes; beyond, the embedding goes without both. Several processes add up their p
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -100,6 +100,7 @@ def moments_of_parts(
     """What `moment_batches` does, in one pass over the parts."""
     group = parts.group
     hidden: list[list[HiddenEdges]] = [[] for _ in range(HIDDEN_DRAWS)]
+    sizes = []
     both = [RowMoments() for _ in range(DRAWS)]
     width = encoder.far.size(1)
     ends = torch.zeros(2 * DRAWS, width, dtype=torch.float64)  # of deleted edges: the sum of both ends' signals,
@@ -110,6 +111,7 @@ def moments_of_parts(
             if not adjacency.num_edges:
                 continue
             signal = encoder.signal(x)
+            sizes.append(len(signal))
             for drawn in hidden:
                 pairs = HiddenEdges.draw(signal, adjacency, encoder.order, HIDDEN_SHARE, rate, generator)
                 drawn.append(pairs.some(most))
@@ -144,7 +146,7 @@ def moments_of_parts(
     agreement = max(together / max(squares, 1e-30), 0.0)
     device = encoder.far.device
     encoder.agreement = torch.tensor(agreement, device=device)
-    judged = [HiddenEdges.joined(of_parts) for of_parts in hidden]
+    judged = [HiddenEdges.joined(of_parts, _mean(of_parts, sizes, group), generator) for of_parts in hidden]
 
     def auc() -> float:
         mine = mean_auc(judged, encoder.weight)
@@ -152,6 +154,12 @@ def moments_of_parts(
 
     x = torch.zeros(0, 0)  # a batch has features, but moments are all that is looked at
     return [(x, Moments(within.float().to(device), between.float().to(device), agreement))], Validate(HIDDEN_AUC, auc)
+
+
+def _mean(of_parts: Sequence[HiddenEdges], sizes: Sequence[int], group: Group) -> Tensor:
+    """Of the signals of all nodes, from those of parts of so many nodes."""
+    summed = torch.stack([size * one.mean.double() for size, one in zip(sizes, of_parts)]).sum(0)
+    return (group.total_of(summed) / group.total(sum(sizes))[0]).to(of_parts[0].mean)
 
 
 def finish_on_parts(encoder: Hops, parts: SubgraphBatches) -> None:

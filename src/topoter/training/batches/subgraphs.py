@@ -135,10 +135,12 @@ class ClusterBatches(SubgraphBatches):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.steps = max(1, round(self.graph.num_nodes / self.batch_nodes))
-        # Processes that share a step join as many clusters each, smaller ones: with fewer, unconnected pairs would be
-        # of one cluster more often, which are harder to tell, and losses 3 % above those of one process.
-        sharing = 1 if self.dealt else self.group.size
-        clusters = sharing * (1 if self.steps == 1 else CLUSTERS_JOINED * self.steps)
+        if self.dealt:  # sums over all parts are the same however clusters are joined, and want as few edges cut off
+            clusters = self.steps
+        else:
+            # Processes that share a step join as many clusters each, smaller ones: with fewer, unconnected pairs would
+            # be of one cluster more often, which are harder to tell, and losses 3 % above those of one process.
+            clusters = self.group.size * (1 if self.steps == 1 else CLUSTERS_JOINED * self.steps)
         seed = self.generator.initial_seed()
         part = partition(self.graph, clusters, seed)
         self.between = cut_share(self.graph, part)
