@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,30 @@ def test_a_disk_that_fills_up_is_one_line_and_nothing_is_lost(
         embed_in_blocks(whole_hops, directory, tmp_path / "z.npy", 10**6, report=full)
     z = embedded(whole_hops, directory, tmp_path / "z.npy", 10**6)
     assert np.allclose(z, whole_hops.transform(directory), atol=1e-5)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+def test_stopped_while_it_tidies_up(
+    tmp_path: Path, directory: GraphDirectory, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """What is half removed is not gone on with."""
+    model, out, remove = fitted(directory), tmp_path / f"z{suffix}", shutil.rmtree
+
+    def half(folder: Path, **options: object) -> None:
+        blocks = sorted(folder.glob("stage-*/*.npy"))
+        if blocks:
+            blocks[0].unlink()
+            raise Stopped
+        remove(folder, **options)
+
+    embed_in_blocks(fitted(directory, random_state=1), directory, out, TIGHT)
+    monkeypatch.setattr(shutil, "rmtree", half)
+    with pytest.raises(Stopped):
+        embed_in_blocks(model, directory, out, TIGHT)
+    monkeypatch.undo()
+    embed_in_blocks(model, directory, out, TIGHT)
+    assert np.allclose(read_embeddings(out)[1], model.transform(directory), atol=1e-5)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
 def test_blocks_of_another_model_are_not_gone_on_with(tmp_path: Path, directory: GraphDirectory) -> None:

@@ -66,7 +66,7 @@ def embed_in_blocks(
         work.report = _share_of(report, len(plan) - 1, len(plan))
         shape = _write(work, last, out.resolve(), layout)
     if work.group.writes:
-        shutil.rmtree(work.folder)
+        work.forget()
     return shape
 
 
@@ -117,7 +117,7 @@ def _write(work: BlockWork, last: Dense, out: Path, layout: str) -> tuple[int, i
             z = last.apply(*work.read(start, stop)).numpy()
             with atomic_write(file) as temporary:
                 if out.suffix.lower() == ".npy":
-                    z.astype(np.float32, copy=False).tofile(temporary)
+                    temporary.write_bytes(np.ascontiguousarray(z, dtype=np.float32).data)
                 else:
                     pq.write_table(pa.table(embedding_columns(batch.column(0), z, layout)), temporary)
             work.graph.release()
@@ -129,10 +129,10 @@ def _write(work: BlockWork, last: Dense, out: Path, layout: str) -> tuple[int, i
     if out.suffix.lower() == ".npy":
         _join(work, parts, out, width)
     else:
-        if out.is_dir():
-            shutil.rmtree(out)
-        elif out.exists():
-            out.unlink()
+        if out.exists():
+            before = work.folder / "before"  # goes with the folder
+            shutil.rmtree(before, ignore_errors=True)
+            out.rename(before)
         parts.rename(out)
     return start, width
 

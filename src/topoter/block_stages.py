@@ -36,6 +36,7 @@ from topoter.training.distributed import Group, current_group
 _logger = logging.getLogger("topoter")
 
 MOST_ROWS = 1 << 16  # of a block
+MARK = "of"  # the file that tells what a folder of blocks belongs to
 
 
 @dataclass
@@ -103,6 +104,11 @@ class BlockWork:
                 shutil.rmtree(self.folder / f"stage-{self.current}")
         self.current = number
         self.group.wait()
+
+    def forget(self) -> None:
+        """Remove all of it, the mark first: a folder that is half removed is not to be gone on with."""
+        (self.folder / MARK).unlink()
+        shutil.rmtree(self.folder)
 
     def blocks(self) -> list[Path]:
         """The blocks of columns of the last stage, in order."""
@@ -229,7 +235,7 @@ def _keep_or_clear(folder: Path, model: TopoTER, directory: GraphDirectory, size
     digest = hashlib.sha256(f"{directory.identity} {sizes} {model.effective_params()['feature_scaling']}".encode())
     for name, tensor in sorted(model.model_.encoder.state_dict().items()):
         digest.update(name.encode() + tensor.cpu().contiguous().numpy().tobytes())
-    mark, said = folder / "of", digest.hexdigest()
+    mark, said = folder / MARK, digest.hexdigest()
     if folder.is_symlink():
         raise DataError(f"{folder} is a symbolic link, and not the folder of blocks that belongs there: remove it.")
     if mark.is_file() and mark.read_text() == said:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import stat
 
 import numpy as np
@@ -129,6 +130,22 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
         assert path.read_text() == "old"
     assert path.read_text() == "new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["z.npy", "z.csv", "z.parquet", "z.pt"])
+def test_a_disk_that_has_no_room_for_the_last_bytes_is_noticed(tmp_path, name):
+    """NumPy's own functions do not."""
+    z = np.random.default_rng(0).standard_normal((1000, 4)).astype(np.float32)
+    write_embeddings(tmp_path / name, z)
+    whole = (tmp_path / name).read_bytes()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) - 100, before[1]))
+    try:
+        with pytest.raises(DataError, match="Cannot write"):
+            write_embeddings(tmp_path / name, z[::-1].copy())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (tmp_path / name).read_bytes() == whole
 
 
 def test_mode_follows_the_umask_and_links_stay(tmp_path):

@@ -70,10 +70,24 @@ def test_hidden_edges_are_out_of_the_visible_graph_and_judged_by_inner_products(
     count = round(0.25 * GRAPH.num_edges)
     assert hidden.label.tolist() == [1.0] * count + [0.0] * count
     weight = torch.randn(6, 3, generator=seeded(4))
-    scores = ((hidden.first @ weight) * (hidden.second @ weight)).sum(1)
+    first, second = ((ends - hidden.mean) @ weight for ends in (hidden.first, hidden.second))
+    scores = (first * second).sum(1)
     above = [a > b for a in scores[hidden.label == 1] for b in scores[hidden.label == 0]]
     assert mean_auc([hidden], weight) == pytest.approx(100 * sum(map(bool, above)) / len(above), abs=1e-6)
     assert area_under_curve(hidden.label, hidden.label) == 100
+
+
+def test_pairs_of_parts_are_judged_like_those_of_the_whole() -> None:
+    """Unconnected ones get ends of any parts, and the mean is that of all nodes."""
+    drawn = [HiddenEdges.draw(sign * torch.ones(80, 3), GRAPH, 1, 0.25, (0.0, 0.5), seeded(2)) for sign in (-1, 1)]
+    joined = HiddenEdges.joined(drawn, torch.zeros(3), seeded())
+    far = [bool(a.sum() * b.sum() < 0) for a, b in zip(joined.first, joined.second)]
+    across = [sum(one for one, label in zip(far, joined.label) if label == kind) for kind in (1, 0)]
+    count = int((joined.label == 0).sum())
+    assert across[0] == 0, "an edge stays within its part"
+    assert 0.3 * count < across[1] < 0.7 * count
+    alone = HiddenEdges.joined(drawn[:1], drawn[0].mean, seeded())
+    assert torch.equal(alone.second, drawn[0].second)
 
 
 def test_adding_and_deleting_have_rates_of_their_own() -> None:

@@ -70,7 +70,8 @@ def attempts(chosen: Case, first: int, last: int) -> Iterator[tuple[int, str | N
             chosen.attempt(number)
         except Exception as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
-            said = " ".join(f"{type(error).__name__}: {error}".split())[:600]
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            said = said if len(said) < 900 else f"{said[:200]} ... {said[-700:]}"  # the end of a traceback tells most
             yield number, f"{said} ({place.name}, line {place.lineno})"
         else:
             yield number, None

@@ -44,6 +44,12 @@ class ArrayWriter:
                 self._file.write(_header(self.dtype, self.rows, self.columns))
 
 
+def write_array(path: Path, rows: np.ndarray) -> None:
+    """As `np.save`, which calls it a success if the disk has no room for the last bytes: NumPy leaves them to C."""
+    with ArrayWriter(path, rows.dtype, rows.shape[1]) as writer:
+        writer.append(rows)
+
+
 def rows_written(path: Path, dtype: Any, columns: int) -> int:
     """How many whole rows a file holds that an `ArrayWriter` did not finish."""
     size = path.stat().st_size if path.exists() else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from topoter.errors import DataError, UsageError, invalid_parameter
+from topoter.graphs.array_files import write_array
 from topoter.graphs.arrow import pa, pacsv, pc, pq
 from topoter.graphs.atomic import atomic_write, check_writable
 from topoter.graphs.ids import NodeIds, arrow_ids, text_ids, user_ids
@@ -99,14 +101,16 @@ def _check_extension(path: Path, known: Iterable[str]) -> None:
 def _write(path: Path, z: np.ndarray, ids: pa.Array, layout: str) -> None:
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        np.save(path, z)
+        write_array(path, z)
     elif suffix == ".pt":
         from torch_geometric.data import Data
 
         # Integers as a tensor: a pickled NumPy array would not load with torch.load(weights_only=True).
         node_ids = user_ids(ids)
         safe_ids = torch.tensor(node_ids) if isinstance(node_ids, np.ndarray) else node_ids
-        torch.save(Data(x=torch.tensor(z), num_nodes=len(z), node_ids=safe_ids), path)
+        content = io.BytesIO()  # on a full disk PyTorch raises what does not tell of it
+        torch.save(Data(x=torch.tensor(z), num_nodes=len(z), node_ids=safe_ids), content)
+        path.write_bytes(content.getbuffer())
     elif suffix == ".tsv":
         columns = embedding_columns(ids, z, "columns")
         del columns["id"]  # they go beside it
