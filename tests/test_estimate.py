@@ -76,6 +76,10 @@ def test_likely_neighbours_take_more_time_the_more_nodes_there_are(monkeypatch: 
     many = Size(2_000_000, 20_000_000, 8, 8, far=8)
     whole, parts = (measured_seconds(model, many, on_parts)[2] for on_parts in (False, True))
     assert whole > 2 * parts
+    few = Size(2_000_000, 3_000_000, 8, 8, far=8)
+    (whole, _, embedding), (parts, _, of_parts) = (measured_seconds(model, few, on_parts) for on_parts in (False, True))
+    assert whole > 2 * parts, "a sample of the nodes tells"
+    assert embedding < 2 * of_parts
 
 
 @pytest.mark.parametrize(

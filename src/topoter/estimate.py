@@ -44,6 +44,11 @@ class Size:
     def mean_degree(self) -> float:
         return 2 * self.edges / max(self.nodes, 1)
 
+    @property
+    def is_cut_by_metis(self) -> bool:
+        """Beyond, training on parts goes without places and likely neighbours."""
+        return 2 * self.edges <= METIS_ENTRIES
+
     def part(self, nodes: int) -> Size:
         """A part of the graph of so many nodes, all edges kept."""
         return replace(self, nodes=nodes, edges=round(self.edges * nodes / max(self.nodes, 1)))
@@ -81,11 +86,12 @@ def embed_memory(size: Size) -> float:
 
 def parts_memory(size: Size, batch_nodes: int) -> float:
     """Bytes of a training on parts: one in training, one read ahead, and a few numbers per node of the graph."""
-    cutting = METIS * 2 * size.edges if 2 * size.edges <= METIS_ENTRIES else 0
+    cutting = METIS * 2 * size.edges if size.is_cut_by_metis else 0
     part = size.part(min(batch_nodes, size.nodes))
+    sampled = min(size.nodes, MOST_TOGETHER) * (LIKELY + 8 * size.width) if size.far and size.is_cut_by_metis else 0
     # Nodes lie scattered in the files: each brings pages of others along, until they are let go.
     mapped = min(4 * size.features * size.nodes, PAGES * ROWS) + min(8 * size.edges, PAGES * part.nodes)
-    return PROCESS + 40 * size.nodes + mapped + max(cutting, SAFETY * 1.5 * _step(part))
+    return PROCESS + 40 * size.nodes + mapped + max(cutting, SAFETY * (1.5 * _step(part) + sampled))
 
 
 def batch_nodes_within(size: Size, memory: int) -> int:
@@ -124,10 +130,12 @@ def measured_seconds(model: TopoTER, size: Size, on_parts: bool = False) -> tupl
     epoch = min((b - a for a, b in pairwise(stamps)), default=0.0)  # few where neighbours do not agree
     around = max(trained - start - len(stamps) * epoch - likely, 0.0)
     factor = max(size.edges, 1) / max(int(sample.num_edges) // 2, 1)
-    # Each node is compared with all others, or with those of its group; parts go without.
-    likely *= 0 if on_parts else size.nodes / nodes * min(size.nodes, MOST_TOGETHER) / min(nodes, MOST_TOGETHER)
+    # Each node is compared with all others, or with those of its group; for training on parts those of a sample are.
+    together = min(size.nodes, MOST_TOGETHER)
+    likely *= 0 if on_parts and not size.is_cut_by_metis else together / (nodes * min(nodes, MOST_TOGETHER))
+    compared = together if on_parts else size.nodes
     epoch = epoch if size.far else factor * epoch  # moments have the same size
-    return factor * around + likely, epoch, factor * embedding + likely
+    return factor * around + likely * compared, epoch, factor * embedding + likely * size.nodes
 
 
 def _step(size: Size) -> float:

@@ -27,7 +27,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_fit_and_embed_within_less_memory_than_the_graph_takes(tmp_path: Path, graph: Path) -> None:
-    size = size_of(GraphDirectory.open(graph), TopoTER("sgc", out_channels=CHANNELS))
+    size = size_of(GraphDirectory.open(graph), TopoTER(out_channels=CHANNELS))
     between = int((fit_memory(size) + parts_memory(size, 2000)) / 2)
     options = ("--channels", CHANNELS, "--epochs", 2, "--patience", 5)
     fitted = topoter("fit", graph, *options, "--memory", between, "-o", "model.topoter", cwd=tmp_path)
