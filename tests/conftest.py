@@ -1,5 +1,6 @@
 """What all tests share: PyG imported quietly, and where the published data are."""
 
+import logging
 import os
 import socket
 import warnings
@@ -29,6 +30,17 @@ def real_data() -> Path:
     if not root:
         pytest.skip("needs the published files: set TOPOTER_DATA")
     return Path(root)
+
+
+@pytest.fixture(autouse=True)
+def log_restored() -> Iterator[None]:
+    """A command that runs in the test's own process sets where remarks go; the next test must not notice."""
+    logger, show = logging.getLogger("topoter"), warnings.showwarning
+    level, handlers = logger.level, list(logger.handlers)
+    yield
+    logger.setLevel(level)
+    logger.handlers[:] = handlers
+    warnings.showwarning = show
 
 
 @pytest.fixture(scope="module")

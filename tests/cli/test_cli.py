@@ -19,7 +19,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from sub_processes import command, fails, topoter
 
-from topoter import cli
+from topoter import cli, interruption
 from topoter.__main__ import main as topoter_command
 from topoter.datasets import block_model
 from topoter.errors import DataError
@@ -294,6 +294,7 @@ def signals_restored():
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+    interruption._received.clear()
 
 
 @pytest.mark.parametrize("error", [AttributeError("module 'numpy' has no attribute 'nonzero'"), DataError("Damaged.")])

@@ -96,7 +96,7 @@ class SubgraphBatches(ABC):
         """One batch, for what looks at the data before the training; draws nothing from the generator."""
         state = self.generator.get_state()
         try:
-            return self._make(next(self._mine(dealt=False)))
+            return self._make(next(self._mine(self.dealt)))
         finally:
             self.generator.set_state(state)
 
