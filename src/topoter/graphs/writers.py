@@ -110,8 +110,7 @@ def _write(path: Path, z: np.ndarray, ids: pa.Array, layout: str) -> None:
         safe_ids = torch.tensor(node_ids) if isinstance(node_ids, np.ndarray) else node_ids
         content = io.BytesIO()  # on a full disk PyTorch raises what does not tell of it
         torch.save(Data(x=torch.tensor(z), num_nodes=len(z), node_ids=safe_ids), content)
-        with content.getbuffer() as written:
-            path.write_bytes(written)
+        path.write_bytes(content.getvalue())
     elif suffix == ".tsv":
         columns = embedding_columns(ids, z, "columns")
         del columns["id"]  # they go beside it
