@@ -12,6 +12,7 @@ import pytest
 from reading_errors import error_of
 
 from topoter.graphs import read_graph
+from topoter.graphs.sniffing import is_header
 
 
 def write(path: Path, text: str) -> Path:
@@ -200,3 +201,17 @@ def test_what_is_missing_is_judged_column_by_column(tmp_path, text, ids):
     (tmp_path / "edges.csv").write_text(text)
     data, _ = read_graph(tmp_path / "edges.csv", header=False, delimiter=",", drop_bad=True)
     assert list(data.node_ids) == ids
+
+
+@pytest.mark.parametrize(
+    ("below", "named"),
+    [
+        (["p1,65,Bern", "p2,,Lima", "p3,7,Oslo"], True),  # names above numbers, of which some are missing
+        (["p1,NA,Bern", "p2,3,Lima", "p3,7,Oslo"], True),
+        (["p1,,Bern", "p2,,Lima", "p3,7,Oslo"], False),  # hardly a number
+        (["p1,x,Bern", "p2,3,Lima", "p3,7,Oslo"], False),
+    ],
+)
+def test_names_stand_above_numbers_with_gaps_too(below, named):
+    rows = [line.split(",") for line in ["person,age,city", *below]]
+    assert is_header(rows, set()) == (named, named)

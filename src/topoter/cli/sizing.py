@@ -35,9 +35,8 @@ def choose_parts(model: TopoTER, graph: Any, memory: str | None, quiet: bool) ->
         note(f"On the whole graph: about {show_memory(need)} of memory.", quiet)
     elif memory is None:
         part = batch_nodes_within(size, limit) // 2
-        half = show_memory(max(limit / 2, 1.05 * parts_memory(size, part))).replace(
-            " ", ""
-        )  # enough for parts at least
+        enough = max(limit / 2, 1.05 * parts_memory(size, part))
+        half = show_memory(enough).replace(" ", "")
         raise UsageError(
             f"Training on the whole graph takes about {show_memory(need)} of memory, and {show_memory(limit)} are "
             f"free. To train on parts of it, give --memory {half} or --batch-nodes {part}."

@@ -64,9 +64,7 @@ def is_header(rows: list[list[str]], asked: set[str]) -> tuple[bool, bool]:
         return True, True
     words = [not is_number(value) for value in first]
     if all(words) and any(
-        first[column].lower() not in MISSING and all(is_number(row[column]) for row in others)
-        for column in columns
-        if others
+        first[column].lower() not in MISSING and _holds_numbers([row[column] for row in others]) for column in columns
     ):
         return True, True  # names above numbers
     if first == [str(column) for column in columns] and others:
@@ -81,6 +79,13 @@ def is_header(rows: list[list[str]], asked: set[str]) -> tuple[bool, bool]:
 def shortened(line: str) -> str:
     """A line as a message can show it."""
     return line if len(line) <= 60 else line[:57] + "..."
+
+
+def _holds_numbers(column: list[str]) -> bool:
+    """Nothing but numbers and gaps, and mostly numbers."""
+    numbers = [value for value in column if is_number(value)]
+    gaps = [value for value in column if not value.strip() or value.strip().lower() in MISSING]
+    return len(numbers) > len(gaps) and len(numbers) + len(gaps) == len(column)
 
 
 def is_number(value: str) -> bool:

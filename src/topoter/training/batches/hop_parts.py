@@ -164,32 +164,31 @@ def _mean(of_parts: Sequence[HiddenEdges], sizes: Sequence[int], group: Group) -
 
 def finish_on_parts(encoder: Hops, parts: SubgraphBatches) -> None:
     """What `Hops.finish` does, in one pass over the parts."""
-    found, sampled = RowMoments(), _Sample(parts.graph.num_nodes, MOST_TOGETHER if encoder.completion else 0)
+    found, sampled = RowMoments(), _Sample(parts.graph.num_nodes) if encoder.completion else None
     with torch.no_grad():
         for nodes, x, adjacency in parts.numbered():
             place = encoder.place[torch.from_numpy(nodes)] if encoder.place.size(1) else encoder.elsewhere(len(nodes))
             joined = encoder.parts(encoder.prepared(x), adjacency, place)
             rows = torch.cat(joined, dim=1)
             found.add(rows)
-            sampled.add(nodes, rows)
+            if sampled:
+                sampled.add(nodes, rows)
         found = found.over(parts.group)
         encoder.turn(found.mean, found.moments, found.count, [part.size(1) for part in joined])
-        if encoder.completion:
+        if sampled:
             encoder.look_for_likely(encoder.turned([sampled.over(parts.group)]), parts.graph.num_nodes)
 
 
 class _Sample:
     """The rows of some nodes drawn from all, as they come in parts."""
 
-    def __init__(self, num_nodes: int, most: int) -> None:
-        drawn = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(0))[:most]
-        self._place = np.full(num_nodes if most else 0, -1)
+    def __init__(self, num_nodes: int) -> None:
+        drawn = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(0))[:MOST_TOGETHER]
+        self._place = np.full(num_nodes, -1)
         self._place[drawn.numpy()] = np.arange(len(drawn))
         self._count, self._rows = len(drawn), torch.zeros(0, 0)
 
     def add(self, nodes: np.ndarray, rows: Tensor) -> None:
-        if not self._count:
-            return
         if not len(self._rows):
             self._rows = rows.new_zeros(self._count, rows.size(1))
         place = torch.from_numpy(self._place[nodes]).to(rows.device)
