@@ -12,6 +12,7 @@ from torch import nn
 from dense_oracle import pair_loss as naive_pair_loss
 from dense_oracle import random_graph
 from topoter.errors import UsageError
+from topoter.kernels import pair_chunks
 from topoter.pretext.objectives import (
     SUMS,
     MutualInformation,
@@ -106,6 +107,41 @@ def test_types_from_pair_is_the_explicit_sum_over_pairs():
     shares = [metrics[f"pair_accuracy_{change.name.lower()}"].counts for change in EdgeChange]
     assert sum(int(counts[0]) for counts in shares) == right
     assert sum(int(counts[1]) for counts in shares) == CHANGE.pairs.size(1)
+
+
+@pytest.mark.parametrize("entries", [1, 7 * CHANNELS, 1 << 21])
+def test_chunks_of_pairs_and_all_pairs_at_once_agree(monkeypatch, entries):
+    monkeypatch.setattr(pair_chunks, "_ENTRIES", entries)
+    objective, found = built("types-from-pair", torch.float64), {}
+    for kernels in ("fast", "plain"):
+        monkeypatch.setenv("TOPOTER_KERNELS", kernels)
+        h_t = H_T.double().requires_grad_()
+        loss, metrics = objective(H.double(), h_t, CHANGE)
+        found[kernels] = [loss, *torch.autograd.grad(3 * loss, [h_t, *objective.parameters()])], values(metrics)
+    for fast, plain in zip(found["fast"][0], found["plain"][0]):
+        torch.testing.assert_close(fast, plain)
+    assert found["fast"][1] == found["plain"][1]
+    with torch.no_grad():
+        torch.testing.assert_close(objective(H.double(), H_T.double(), CHANGE)[0], found["plain"][0][0])
+
+
+@pytest.mark.parametrize(
+    ("name", "layers"), [("types-from-change", 1), ("types-from-change", 2), ("types-from-pair", 1)]
+)
+def test_no_tensor_of_size_pairs_times_channels_is_kept(monkeypatch, name, layers):
+    monkeypatch.setattr(pair_chunks, "_ENTRIES", 2 * CHANNELS)  # what a chunk keeps for itself is small, too
+    many = exact(random_graph(NUM_NODES, 0.8, 0), 0.6, torch.Generator().manual_seed(0))
+    terms = build_objectives(name, CHANNELS, PARAMETERS | {"decoder_layers": layers}, torch.Generator())
+    kept = []
+
+    def note(tensor):
+        kept.append(tensor.numel())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        terms[name][0](H.clone().requires_grad_(), H_T, many)
+    assert many.pairs.size(1) > 2 * NUM_NODES
+    assert max(kept) < many.pairs.size(1) * CHANNELS
 
 
 def test_mutual_information_is_the_explicit_sum_over_columns():

@@ -34,5 +34,5 @@ def active() -> dict[str, str]:
     return {
         "sampler": "compiled walks over sorted pairs (random numbers by NumPy, seeded by PyTorch)",
         "propagation": "cpu: compiled (one SGC layer: both graphs at once); cuda: torch CSR; mps: PyTorch scatter",
-        "decoder": "cpu: compiled fused kernel; cuda, mps: chunked PyTorch, recomputing",
+        "decoder": "cpu: compiled fused kernel; cuda, mps and other decoders: chunks of pairs in PyTorch",
     }

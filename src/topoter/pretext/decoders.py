@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,7 @@ from torch.nn import functional
 
 from topoter.errors import invalid_parameter
 from topoter.kernels import mode
+from topoter.kernels.pair_chunks import mean_over_pairs
 from topoter.kernels.pair_decoder import NUM_TYPES, pair_loss
 from topoter.pretext.transformation import EdgeChange, Rate, adding_and_deleting
 from topoter.weights import linear_layers
@@ -39,12 +41,15 @@ class TransformationDecoder(nn.Module):
 
     def edge_representation(self, delta_h: Tensor, pairs: Tensor) -> Tensor:
         """e_ij = exp{-(dh_i - dh_j)^2} / ||exp{-(dh_i - dh_j)^2}||_1, [P, F]."""
-        d = delta_h[pairs[0]] - delta_h[pairs[1]]
-        return torch.softmax(-d * d, dim=1)
+        return _edge_representation(delta_h[pairs[0]], delta_h[pairs[1]])
 
     def forward(self, delta_h: Tensor, pairs: Tensor) -> Tensor:
         """The logits of the four types of change, [P, 4]."""
-        h = self.scale * self.edge_representation(delta_h, pairs)
+        return self.of_ends(delta_h[pairs[0]], delta_h[pairs[1]])
+
+    def of_ends(self, first: Tensor, second: Tensor) -> Tensor:
+        """The same from dh_i and dh_j of every pair, [P, F] each."""
+        h = self.scale * _edge_representation(first, second)
         for layer in self.layers[:-1]:
             h = torch.relu(layer(h))
         logits: Tensor = self.layers[-1](h)
@@ -53,12 +58,12 @@ class TransformationDecoder(nn.Module):
     def loss(self, delta_h: Tensor, pairs: Tensor, pair_type: Tensor) -> tuple[Tensor, Tensor]:
         """Mean cross entropy, and the counts of true (row) against predicted (column) types [4, 4].
 
-        One linear layer goes through the fused kernel; more layers, or TOPOTER_KERNELS=plain, through `forward`.
+        One linear layer goes through the fused kernel, more go through chunks of pairs.
         """
         if len(self.layers) == 1 and mode() == "fast":
             linear = self.layers[0]
             return pair_loss(delta_h, pairs, pair_type, self.scale * linear.weight, linear.bias)
-        return cross_entropy_of_types(self(delta_h, pairs), pair_type)
+        return loss_of_types(self.of_ends, delta_h, pairs, pair_type, [*self.parameters()])
 
     def initialize(self, generator: torch.Generator | None = None) -> None:
         """Draw all weights anew, as nn.Linear would, from one generator (seed 0 if none is given)."""
@@ -76,6 +81,37 @@ class TransformationDecoder(nn.Module):
         no_change = torch.zeros(2, self.layers[0].in_features)
         logits = self(no_change, torch.tensor([[0], [1]]))[0]
         last.bias.copy_(type_prior(perturbation_rate).clamp(min=1e-3).log() - logits)
+
+
+def _edge_representation(first: Tensor, second: Tensor) -> Tensor:
+    d = first - second
+    return torch.softmax(-d * d, dim=1)
+
+
+def loss_of_types(
+    logits_of: Callable[[Tensor, Tensor], Tensor],
+    h: Tensor,
+    pairs: Tensor,
+    pair_type: Tensor,
+    weights: Sequence[Tensor],
+) -> tuple[Tensor, Tensor]:
+    """Mean cross entropy and counts of types, by a decoder that takes both ends of every pair.
+
+    Chunk by chunk, unless TOPOTER_KERNELS=plain: then all pairs at once, which autograd keeps.
+
+    Args:
+        logits_of: h_i and h_j, [P, F] each -> [P, 4].
+        weights: of the decoder.
+    """
+    if mode() == "plain":
+        first, second = (h.index_select(0, end) for end in pairs)
+        return cross_entropy_of_types(logits_of(first, second), pair_type)
+
+    def of_pairs(first: Tensor, second: Tensor, kind: Tensor) -> tuple[Tensor, Tensor]:
+        loss, confusion = cross_entropy_of_types(logits_of(first, second), kind)
+        return loss * len(kind), confusion
+
+    return mean_over_pairs(of_pairs, h, pairs, pair_type, weights)
 
 
 def cross_entropy_of_types(logits: Tensor, pair_type: Tensor) -> tuple[Tensor, Tensor]:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from topoter.errors import UsageError, invalid_parameter, unknown_name, whole_number
-from topoter.pretext.decoders import TransformationDecoder, cross_entropy_of_types, entropy_of_types
+from topoter.pretext.decoders import TransformationDecoder, entropy_of_types, loss_of_types
 from topoter.pretext.moments import DirectionMoments, Moments
 from topoter.pretext.transformation import EdgeChange, Rate, TopologyTransformation
 from topoter.weights import linear_layers
@@ -112,11 +112,15 @@ class TypesFromPair(Objective):
             nn.init.xavier_uniform_(layer.weight, generator=generator)
             nn.init.zeros_(layer.bias)
 
+    def logits(self, first: Tensor, second: Tensor) -> Tensor:
+        """Of the four types, [P, 4], from both ends of every pair."""
+        found: Tensor = self.layers[1](torch.relu(self.layers[0](first * second)))
+        return found
+
     def forward(self, h: Tensor, h_t: Tensor, transformation: TopologyTransformation) -> Loss:
-        i, j = transformation.pairs
-        products = h_t.index_select(0, i) * h_t.index_select(0, j)
-        logits = self.layers[1](torch.relu(self.layers[0](products)))
-        loss, confusion = cross_entropy_of_types(logits, transformation.pair_type)
+        loss, confusion = loss_of_types(
+            self.logits, h_t, transformation.pairs, transformation.pair_type, [*self.parameters()]
+        )
         return loss, {f"pair_{name}": tally for name, tally in accuracy_by_type(confusion).items()}
 
 
