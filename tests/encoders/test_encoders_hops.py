@@ -139,6 +139,15 @@ def test_features_of_few_directions_make_room_for_the_places_of_surroundings() -
     assert shares[-1] == shares[-2] == 0
 
 
+def test_many_features_are_not_drowned_by_the_graph_where_neighbours_do_not_agree() -> None:
+    encoder, coordinates = Hops(4), []
+    encoder.strength, encoder.agreement = torch.tensor(0.06), torch.tensor(0.0)
+    for width in (16, 512):
+        encoder.far = encoder.hop0 = encoder.hop1 = torch.zeros(4, width)
+        coordinates.append(encoder.part_lengths()[3])
+    assert coordinates[0] > 1 > 0.3 > coordinates[1] > 0
+
+
 def test_training_keeps_the_weights_that_foretell_hidden_edges_best() -> None:
     data = block_model(300, 3, 8, 24, 0)
     model = TopoTER(**DEFAULT).fit(data)

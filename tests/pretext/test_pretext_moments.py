@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import networkx
 import pytest
 import torch
 from tests.dense_oracle import random_graph
 
 from topoter.datasets import block_model
 from topoter.pretext.hidden_edges import HiddenEdges, area_under_curve, mean_auc
-from topoter.pretext.moments import draw_moments
+from topoter.pretext.moments import EndSums, draw_moments
 from topoter.pretext.objectives import MutualInformation
 from topoter.pretext.transformation import EdgeChange, exact
 from topoter.structure.adjacency import Adjacency
@@ -62,6 +63,36 @@ def test_agreement_tells_whether_neighbours_are_alike() -> None:
         float((centred[i] * centred[j]).sum(1).mean() / centred.square().sum(1).mean()), abs=0.05
     )
     assert 0 <= of[1] < 0.1 < of[0]
+
+
+def test_agreement_is_the_assortativity_of_networkx_in_any_portions() -> None:
+    graph = networkx.watts_strogatz_graph(60, 6, 0.3, seed=1)
+    signal = torch.arange(60.0) / 20 + torch.randn(60, generator=seeded())
+    networkx.set_node_attributes(graph, dict(enumerate(signal.tolist())), "signal")
+    edges = torch.tensor(sorted(graph.edges, key=sum)).t()
+    ends = [EndSums(2) for _ in range(2)]
+    for some in edges.split(70, dim=1):
+        for sums in ends:  # a shift of the signal changes nothing
+            shifted = torch.stack([signal, torch.full((60,), 2.0)], dim=1) + (100 if sums is ends[1] else 0)
+            sums.add(*shifted[some])
+    expected = networkx.numeric_assortativity_coefficient(graph, "signal")
+    assert expected > 0.1
+    assert [sums.agreement for sums in ends] == pytest.approx([expected] * 2, abs=1e-4)
+    assert EndSums(3).agreement == 0
+
+
+def test_hubs_do_not_make_neighbours_look_alike() -> None:
+    """Smoothed signals grow with the degree: by the mean over nodes the ends of edges, which are mostly hubs, agree."""
+    generator = seeded(3)
+    popular = torch.rand(400, generator=generator) ** -0.8
+    ends = torch.multinomial(popular, 8000, replacement=True, generator=generator).view(2, -1)
+    graph, _ = Adjacency.from_edge_index(ends, 400)
+    signal = (torch.rand(400, 40, generator=generator) < 0.2).float()  # nothing to do with the graph
+    centred = propagate(graph, signal, 2)
+    centred = centred - centred.mean(0)
+    i, j = graph.edges
+    assert float((centred[i] * centred[j]).sum(1).mean() / centred.square().sum(1).mean()) > 0.5
+    assert draw_moments(signal, graph, 2, (0.0, 0.5), 3, seeded()).agreement < 0.05
 
 
 def test_hidden_edges_are_out_of_the_visible_graph_and_judged_by_inner_products() -> None:

@@ -35,12 +35,15 @@ _logger = logging.getLogger(__name__)
 # How nodes are placed in the graph.
 STRUCTURES = {"spectral": spectral_places, "walks": walk_places, "degrees": degree_places, "none": None}
 # Neighbours whose features agree as much as this are trusted to be of one kind.
-FULL_AGREEMENT = 0.3
+FULL_AGREEMENT = 0.28
 HOP0, HOP1 = (1.0, 0.2), (0.5, 0.0)  # lengths beside H of length one: where neighbours do not agree, and where they do
 STRUCTURE_FACTOR, STRUCTURE_MOST = 0.4, 1.5
 # Features of fewer directions are shorter, and the place of a node's surroundings takes over: one column must not drown
 # the rest. Where neighbours do not agree, and where they do: there features look better than they are.
 FEW_DIRECTIONS = (16, 128)
+# What features of many directions are taken to know of a node even where neighbours do not agree: a graph that is not
+# about the features must not drown them.
+KNOWN_ALONE = 0.1
 COMPLETION = 0.5  # length of what likely neighbours say, beside what a node says itself
 LANDMARKS = 1024  # nodes that are kept to tell the likely neighbours of one that comes alone
 
@@ -262,7 +265,8 @@ class Hops(Encoder):
         few = FEW_DIRECTIONS[0] + (FEW_DIRECTIONS[1] - FEW_DIRECTIONS[0]) * self.trust
         shorter = [min(basis.size(1) / few, 1) for basis in (self.far, self.hop0, self.hop1)]
         # Few directions that agree do not tell who is with whom: the place in the graph counts the more.
-        known = max(float(self.agreement) * shorter[0], 1e-3)
+        wide = min(self.far.size(1) / FEW_DIRECTIONS[1], 1)
+        known = max(float(self.agreement) * shorter[0], KNOWN_ALONE * wide**2, 1e-3)
         structure = min(STRUCTURE_MOST, STRUCTURE_FACTOR * float(self.strength) / known)
         places = (structure * shorter[0], structure * (1 - shorter[0]))
         return [*(length * factor for length, factor in zip((1.0, *beside), shorter)), *places]

@@ -7,7 +7,7 @@ graphs, once; a training step then costs R^2 F instead of N R F and two propagat
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -25,13 +25,44 @@ class Moments:
     Args:
         within: M, [R, R].
         between: C, of two graphs drawn apart, symmetric, [R, R].
-        agreement: the mean product of the two ends of a deleted edge, over the mean square: 0 where neighbours'
-            features have nothing in common, 1 where they are the same.
+        agreement: of the two ends of deleted edges (`EndSums`).
     """
 
     within: Tensor
     between: Tensor
     agreement: float
+
+
+class EndSums:
+    """What the signals of the two ends of edges have in common, from sums over edges that come in any portions."""
+
+    def __init__(self, width: int) -> None:
+        self.edges, self.products, self.squares = torch.zeros(3, dtype=torch.float64)
+        self.signals = torch.zeros(width, dtype=torch.float64)
+
+    def add(self, first: Tensor, second: Tensor) -> None:
+        """The signals of both ends of some edges, [m, R] each."""
+        self.edges += len(first)
+        self.products += float((first * second).sum())
+        self.squares += float(first.square().sum() + second.square().sum())
+        self.signals += (first.sum(0) + second.sum(0)).double().cpu()
+
+    def total(self, over: Callable[[Tensor], Tensor]) -> None:
+        """Add up those of several processes."""
+        self.edges, self.products, self.squares = over(torch.stack([self.edges, self.products, self.squares]))
+        self.signals = over(self.signals)
+
+    @property
+    def agreement(self) -> float:
+        """The correlation of the two ends (Newman's assortativity, of vectors): 0 where they have nothing in common.
+
+        Over edges and not over nodes: smoothed signals grow with the degree, and most ends of edges are nodes of a high
+        degree. Measured from the mean over nodes, all of them look alike where there are hubs.
+        """
+        edges = self.edges.clamp(min=1)
+        mean = self.signals / (2 * edges)
+        alike, spread = self.products / edges - mean @ mean, self.squares / (2 * edges) - mean @ mean
+        return max(float(alike / spread.clamp(min=1e-30)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -60,18 +91,16 @@ def draw_moments(
     """Moments of S~^k `signal` over `draws` pairs of transformed graphs."""
     num_nodes, width = signal.shape
     within, between = (torch.zeros(width, width, device=signal.device) for _ in range(2))
-    together, squares = 0.0, 0.0
+    ends = EndSums(width)
     for _ in range(draws):
         first, second = (_centred(*view(signal, adjacency, hops, rate, generator)) for _ in range(2))
         for h, gone in (first, second):
             within += h.t() @ h
-            squares += float(h.square().sum()) / num_nodes
-            if gone.size(1):
-                together += float((h[gone[0]] * h[gone[1]]).sum()) / gone.size(1)
+            ends.add(h[gone[0]], h[gone[1]])
         product = first[0].t() @ second[0]
         between += product + product.t()
     scale = 1 / (2 * draws * num_nodes)
-    return Moments(within * scale, between * scale, max(together / max(squares, 1e-30), 0.0))
+    return Moments(within * scale, between * scale, ends.agreement)
 
 
 def view(

@@ -19,7 +19,7 @@ from topoter.encoders import Hops
 from topoter.errors import TopoterError
 from topoter.kernels.sparse import SparseOperator
 from topoter.pretext.hidden_edges import MOST_PAIRS, HiddenEdges, mean_auc
-from topoter.pretext.moments import Moments, view
+from topoter.pretext.moments import EndSums, Moments, view
 from topoter.pretext.transformation import Rate
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
@@ -103,8 +103,7 @@ def moments_of_parts(
     sizes = []
     both = [RowMoments() for _ in range(DRAWS)]
     width = encoder.far.size(1)
-    ends = torch.zeros(2 * DRAWS, width, dtype=torch.float64)  # of deleted edges: the sum of both ends' signals,
-    products, deleted = torch.zeros(2, 2 * DRAWS, dtype=torch.float64)  # of their products, and how many they are
+    ends = EndSums(width)
     most = -(-MOST_PAIRS // parts.count)
     with torch.no_grad():
         for _, x, adjacency in parts.numbered():
@@ -117,33 +116,23 @@ def moments_of_parts(
                 drawn.append(pairs.some(most))
             for draw in range(DRAWS):
                 seen = []
-                for number in (2 * draw, 2 * draw + 1):
+                for _ in range(2):
                     h, gone = view(signal, adjacency, encoder.order, rate, generator)
-                    first, second = h[gone[0]], h[gone[1]]
-                    ends[number] += (first.sum(0) + second.sum(0)).double().cpu()
-                    products[number] += float((first * second).sum())
-                    deleted[number] += gone.size(1)
+                    ends.add(h[gone[0]], h[gone[1]])
                     seen.append(h)
                 both[draw].add(torch.cat(seen, dim=1))
     if not hidden[0]:
         raise TopoterError("No part has an edge: give larger parts (--batch-nodes).")
     group.wait()
-    ends, products, deleted = (group.total_of(tensor) for tensor in (ends, products, deleted))
+    ends.total(group.total_of)
     within, between = torch.zeros(2, width, width, dtype=torch.float64)
-    together = squares = 0.0
-    for draw, of_parts in enumerate(both):
+    for of_parts in both:
         found = of_parts.over(group)
         moments = found.moments / found.count
-        for half, number in ((slice(0, width), 2 * draw), (slice(width, None), 2 * draw + 1)):
-            mean, own = found.mean[half], moments[half, half]
-            within += own / (2 * DRAWS)
-            squares += float(own.trace())
-            if deleted[number]:  # (a - m)(b - m) = ab - m(a + b) + mm
-                shifted = products[number] - mean @ ends[number] + deleted[number] * (mean @ mean)
-                together += float(shifted / deleted[number])
+        within += (moments[:width, :width] + moments[width:, width:]) / (2 * DRAWS)
         cross = moments[:width, width:]
         between += (cross + cross.t()) / (2 * DRAWS)
-    agreement = max(together / max(squares, 1e-30), 0.0)
+    agreement = ends.agreement
     device = encoder.far.device
     encoder.agreement = torch.tensor(agreement, device=device)
     judged = [HiddenEdges.joined(of_parts, _mean(of_parts, sizes, group), generator) for of_parts in hidden]
