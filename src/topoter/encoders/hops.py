@@ -25,7 +25,7 @@ from topoter.errors import DataError, unknown_name
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.degrees import degree_places
 from topoter.structure.features import Features
-from topoter.structure.hops import Preparation, leading_directions, propagate
+from topoter.structure.hops import Preparation, directions_by_passes, propagate
 from topoter.structure.likely_graph import likely_means, likely_sums
 from topoter.structure.spectral import refound, spectral_places
 from topoter.structure.walks import walk_places
@@ -124,8 +124,12 @@ class Hops(Encoder):
         """
         self.use(Preparation.fit(x))
         x = self.prepared(x)
-        found = {hops: leading_directions(x, adjacency, hops, rank, generator) for hops, rank in self.ranks.items()}
-        self.start(found, adjacency, generator)
+        shape = x.shape[0], x.shape[1]
+        self.start(
+            directions_by_passes(lambda: [(x, adjacency)], shape, self.ranks, generator, adjacency.device),
+            adjacency,
+            generator,
+        )
 
     def use(self, preparation: Preparation) -> None:
         self.mean, self.deviation = preparation.mean, preparation.deviation

@@ -26,7 +26,7 @@ from topoter.structure.features import Features
 from topoter.structure.hops import BAG_OF_WORDS, Preparation, as_dense, directions_by_passes
 from topoter.structure.likely_graph import MOST_TOGETHER
 from topoter.structure.partition import METIS_ENTRIES
-from topoter.training.batches.moments import DRAWS, HIDDEN_AUC, HIDDEN_DRAWS, HIDDEN_SHARE
+from topoter.training.batches.moments import DRAWS, HIDDEN_AUC, HIDDEN_DRAWS, HIDDEN_SHARE, JUDGED_EVERY
 from topoter.training.batches.subgraphs import SubgraphBatches
 from topoter.training.callbacks import Validate
 from topoter.training.distributed import Group
@@ -153,7 +153,8 @@ def moments_of_parts(
         return group.total(mine)[0] / group.size
 
     x = torch.zeros(0, 0)  # a batch has features, but moments are all that is looked at
-    return [(x, Moments(within.float().to(device), between.float().to(device), agreement))], Validate(HIDDEN_AUC, auc)
+    moments = Moments(within.float().to(device), between.float().to(device), agreement)
+    return [(x, moments)], Validate(HIDDEN_AUC, auc, JUDGED_EVERY)
 
 
 def _mean(of_parts: Sequence[HiddenEdges], sizes: Sequence[int], group: Group) -> Tensor:
