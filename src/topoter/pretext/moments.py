@@ -17,7 +17,6 @@ from topoter.pretext.transformation import SAMPLERS, EdgeChange, Rate
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.hops import propagate
 
-
 _PAIRS = 512  # whose rows are looked up at a time: they stay in a core's cache
 
 

@@ -165,19 +165,19 @@ def _mean(of_parts: Sequence[HiddenEdges], sizes: Sequence[int], group: Group) -
 
 def finish_on_parts(encoder: Hops, parts: SubgraphBatches) -> None:
     """What `Hops.finish` does, in one pass over the parts."""
+    encoder.leave_out_hop1()
     found, sampled = RowMoments(), _Sample(parts.graph.num_nodes) if encoder.completion else None
     with torch.no_grad():
         for nodes, x, adjacency in parts.numbered():
             place = encoder.place[torch.from_numpy(nodes)] if encoder.place.size(1) else encoder.elsewhere(len(nodes))
-            joined = encoder.parts(encoder.prepared(x), adjacency, place)
-            rows = torch.cat(joined, dim=1)
+            rows = encoder.joined(encoder.prepared(x), adjacency, place)
             found.add(rows)
             if sampled:
                 sampled.add(nodes, rows)
         found = found.over(parts.group)
-        encoder.turn(found.mean, found.moments, found.count, [part.size(1) for part in joined])
+        encoder.turn(found.mean, found.moments, found.count, encoder.widths(place))
         if sampled:
-            encoder.look_for_likely(encoder.turned([sampled.over(parts.group)]), parts.graph.num_nodes)
+            encoder.look_for_likely(encoder.turned(sampled.over(parts.group)), parts.graph.num_nodes)
 
 
 class _Sample:
