@@ -278,7 +278,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         settings = _settings(parameters)
         if self._is_judged(model):  # a loss that falls for ever says nothing of when to stop: hidden edges do
             trainable = any(parameter.numel() for parameter in model.parameters())  # not without features
-            settings = replace(settings, keep=KEEP, epochs=settings.epochs if trainable else 0)
+            settings = replace(settings, keep=KEEP, epochs=settings.epochs if trainable else 0, fused=True)
         if group.rank > 0:  # the same start in all processes, but each draws its own transformations
             generator.manual_seed(self.random_state_ + (group.rank << 32))
         state = TrainingState.start(model, settings, streams)

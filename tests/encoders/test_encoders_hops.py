@@ -151,9 +151,11 @@ def test_many_features_are_not_drowned_by_the_graph_where_neighbours_do_not_agre
 def test_training_keeps_the_weights_that_foretell_hidden_edges_best() -> None:
     data = block_model(300, 3, 8, 24, 0)
     model = TopoTER(**DEFAULT).fit(data)
-    found = [record.metrics["hidden_edge_auc"] for record in model.history_]
-    assert found
-    assert all(value is not None and 0 <= value <= 100 for value in found)
+    found = {record.epoch: record.metrics.get("hidden_edge_auc") for record in model.history_}
+    judged = {epoch: value for epoch, value in found.items() if value is not None}
+    assert list(judged) == sorted({*range(5, len(found) + 1, 5), len(found)})
+    assert all(0 <= value <= 100 for value in judged.values())
+    assert model.kept_epoch_ == max(judged, key=judged.__getitem__)
     untrained = TopoTER(**{**DEFAULT, "epochs": 0}).fit(data)
     assert untrained.history_ == []
     assert not np.array_equal(untrained.transform(data), model.transform(data))

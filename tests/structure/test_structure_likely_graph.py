@@ -5,13 +5,19 @@ from __future__ import annotations
 import pytest
 import torch
 
+from topoter.kernels import nearest as kernel
 from topoter.structure import likely_graph as module
-from topoter.structure.likely_graph import likely_graph, likely_groups, likely_means, likely_sums
+from topoter.structure.likely_graph import Likely, likely_graph, likely_groups, likely_means
 
 
 def rows(count: int, width: int = 5, seed: int = 0) -> torch.Tensor:
     z = torch.randn(count, width, generator=torch.Generator().manual_seed(seed))
     return z - z.mean(0)
+
+
+def likely_sums(z: torch.Tensor) -> torch.Tensor:
+    """S^ Z."""
+    return Likely.of(z).draw(z.clone(), 1.0) - z
 
 
 def test_each_node_is_joined_to_those_of_the_largest_cosine_above_zero() -> None:
@@ -36,7 +42,6 @@ def test_a_large_graph_is_searched_in_groups_and_finds_most_of_the_same(monkeypa
     whole = set(map(tuple, likely_graph(z, 5).edges.t().tolist()))
     sums = likely_sums(z)
     monkeypatch.setattr(module, "MOST_TOGETHER", 100)
-    monkeypatch.setattr(module, "_BLOCK_ENTRIES", 1000)
     groups = list(likely_groups(lambda nodes: (z[some] for some in nodes.split(7)), 300))
     assert sorted(torch.cat(groups).tolist()) == list(range(300))
     assert max(map(len, groups)) <= 100
@@ -63,3 +68,19 @@ def test_a_graph_of_few_nodes_has_as_many_neighbours_as_there_are(count: int) ->
 def test_equal_rows_and_rows_of_zeros_do_not_fail() -> None:
     assert likely_graph(torch.ones(10, 3), 4).num_edges > 0
     assert likely_graph(torch.zeros(10, 3), 4).num_edges == 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_kernel_finds_what_its_twin_finds(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    unit = torch.nn.functional.normalize(rows(150, 6), dim=1)
+    unit[7] = 0
+    monkeypatch.setattr(kernel, "_BLOCK", 40)
+    monkeypatch.setattr(kernel, "num_threads", lambda: threads)
+    fast, plain = kernel.nearest(unit, 4), kernel.nearest_plain(unit, 4)
+    torch.testing.assert_close(*(found[0].sort(dim=1).values for found in (fast, plain)))
+    joined = [kernel.joined_both_ways(*found) for found in (fast, plain)]
+    assert torch.equal(joined[0][0], joined[1][0])
+    torch.testing.assert_close(joined[0][1], joined[1][1])
+    keys = joined[0][0][0] * 150 + joined[0][0][1]
+    assert bool((keys.diff() > 0).all())
+    assert not bool((joined[0][0] == 7).any())

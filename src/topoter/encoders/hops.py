@@ -22,11 +22,12 @@ from torch import Tensor, nn
 
 from topoter.encoders.base import Encoder
 from topoter.errors import DataError, unknown_name
+from topoter.kernels.sparse import SparseOperator
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.degrees import degree_places
 from topoter.structure.features import Features
-from topoter.structure.hops import Preparation, leading_directions, propagate
-from topoter.structure.likely_graph import likely_means, likely_sums
+from topoter.structure.hops import Preparation, directions_by_passes, propagate
+from topoter.structure.likely_graph import Likely, likely_means
 from topoter.structure.spectral import refound, spectral_places
 from topoter.structure.walks import walk_places
 
@@ -45,6 +46,7 @@ FEW_DIRECTIONS = (16, 128)
 # about the features must not drown them.
 KNOWN_ALONE = 0.1
 COMPLETION = 0.5  # length of what likely neighbours say, beside what a node says itself
+_COLUMNS, _ROWS = 128, 1 << 11  # looked at together
 LANDMARKS = 1024  # nodes that are kept to tell the likely neighbours of one that comes alone
 
 
@@ -97,7 +99,7 @@ class Hops(Encoder):
         self.ranks = {0: rank_beside, 1: rank_beside, order: rank}
         self._num_places = eigenvectors
         self.completion = completion
-        self._found: tuple[bytes, Tensor] | None = None  # S^ Z of a Z, by what that Z holds
+        self._found: tuple[bytes, Tensor, Likely] | None = None  # Z and S^, by what they were made from
         self.here: Tensor | None = None  # places [N, K] of a graph that is embedded in blocks, where they are known
         self.weight = nn.Parameter(torch.zeros(0, 0))  # W [R, R]
         empty = torch.zeros(0)
@@ -127,8 +129,12 @@ class Hops(Encoder):
         """
         self.use(Preparation.fit(x))
         x = self.prepared(x)
-        found = {hops: leading_directions(x, adjacency, hops, rank, generator) for hops, rank in self.ranks.items()}
-        self.start(found, adjacency, generator)
+        shape = x.shape[0], x.shape[1]
+        self.start(
+            directions_by_passes(lambda: [(x, adjacency)], shape, self.ranks, generator, adjacency.device),
+            adjacency,
+            generator,
+        )
 
     def use(self, preparation: Preparation) -> None:
         self.mean, self.deviation = preparation.mean, preparation.deviation
@@ -150,7 +156,7 @@ class Hops(Encoder):
                 around = propagate(adjacency, to_spread, self.order)
             self.place = torch.cat([of_nodes, around], dim=1)
             self.num_coordinates, self.strength = torch.tensor(of_nodes.size(1)), torch.tensor(places.strength)
-            self.graph_key = graph_key([adjacency.keys], adjacency.num_nodes)
+            self.graph_key = key_of(adjacency)
 
     def prepared(self, x: Features) -> Features:
         return Preparation(self.mean, self.deviation)(x)
@@ -176,31 +182,37 @@ class Hops(Encoder):
     def forward(self, x: Features, adjacency: Adjacency | Tensor, nodes: Tensor | None = None) -> Tensor:
         if isinstance(adjacency, Tensor):
             adjacency, _ = Adjacency.from_edge_index(adjacency, x.shape[0])
-        return self.drawn(self.turned(self.parts(self.prepared(x), adjacency, self.places(adjacency, nodes))))
+        found, self._found = self._found, None  # it is large, and needed once: for the embedding right after a fit
+        if found and self.fitted_on(key_of(adjacency), nodes) and found[0] == self._content_key(x, adjacency):
+            return self.drawn(*found[1:])
+        return self.drawn(self.turned(self.joined(self.prepared(x), adjacency, self.places(adjacency, nodes))))
 
-    def drawn(self, z: Tensor) -> Tensor:
-        """Z + c S^ Z."""
+    def drawn(self, z: Tensor, likely: Likely | None = None) -> Tensor:
+        """Z + c S^ Z, in the place of Z."""
         if not float(self.pull):
             return z
-        key, sums = self._found if self._found else (None, None)
-        self._found = None  # it is large, and needed once: for the embedding right after a fit
-        return z + self.pull * (sums if sums is not None and key == _content_key(z) else likely_sums(z))
+        return (likely or Likely.of(z)).draw(z, self.pull)
 
     def of_few(self, x: Features, adjacency: Adjacency, count: int) -> Tensor:
         """Places are at their mean, and likely neighbours are looked for among the landmarks."""
-        parts = self.parts(self.prepared(x), adjacency, self.elsewhere(adjacency.num_nodes))
-        z = self.turned(parts)[:count]
+        z = self.turned(self.joined(self.prepared(x), adjacency, self.elsewhere(adjacency.num_nodes)))[:count]
         if not float(self.pull):
             return z
         if not len(self.landmarks):  # a model from before there were any
             return (1 + self.completion) * z
         return z + self.pull * likely_means(z, self.landmarks, int(self.num_fitted))
 
-    def turned(self, parts: list[Tensor]) -> Tensor:
-        """Z from its parts side by side."""
-        joined = torch.cat(parts, dim=1)
-        parts.clear()  # as large as all the rest
-        return joined.sub_(self.centre).mul_(self.lengths) @ self.axes
+    @torch.no_grad()
+    def turned(self, joined: Tensor) -> Tensor:
+        """Z from its parts side by side, in their place: it has no more columns than they have."""
+        axes = self.lengths[:, None] * self.axes
+        width, filled, room = axes.size(1), 0, joined.view(-1)
+        for rows in joined.split(_ROWS):
+            z = (rows - self.centre) @ axes
+            room[filled : filled + z.numel()] = z.view(-1)
+            filled += z.numel()
+        z = room[:filled].view(len(joined), width)
+        return z if 2 * width > joined.size(1) else z.clone()  # which leaves the room
 
     @property
     def remembers_nodes(self) -> bool:  # type: ignore[override]
@@ -212,25 +224,31 @@ class Hops(Encoder):
     @torch.no_grad()
     def finish(self, x: Features, adjacency: Adjacency) -> None:
         """Give the parts their lengths, turn what they hold to its principal axes, and look for likely neighbours."""
-        parts = self.parts(self.prepared(x), adjacency, self.places(adjacency))
-        joined, widths = torch.cat(parts, dim=1), [part.size(1) for part in parts]
-        del parts
+        self.leave_out_hop1()
+        place = self.places(adjacency)
+        joined = self.joined(self.prepared(x), adjacency, place)
         mean = joined.mean(0)
-        joined -= mean
-        self.turn(mean, joined.t() @ joined, len(joined), widths)
+        moments = torch.zeros(len(mean), len(mean), device=mean.device)
+        for rows in joined.split(_ROWS):
+            centred = rows - mean
+            moments.addmm_(centred.t(), centred)
+        self.turn(mean, moments, len(joined), self.widths(place))
         if self.completion:
-            z = joined.mul_(self.lengths) @ self.axes
-            del joined
-            sums = self.look_for_likely(z, len(z))
-            self._found = _content_key(z), sums
+            z = self.turned(joined)
+            self._found = self._content_key(x, adjacency), z, self.look_for_likely(z, len(z))
 
-    def look_for_likely(self, z: Tensor, num_nodes: int) -> Tensor:
-        """S^ Z, and from it how strongly it pulls; keep landmarks. Z may be that of some of the nodes, in any order."""
-        sums = likely_sums(z)
-        self.pull = self.completion * (z.square().sum() / sums.square().sum().clamp(min=1e-12)).sqrt()
+    def leave_out_hop1(self) -> None:
+        """Where neighbours agree it has no length: nobody has to compute it."""
+        if not self.part_lengths()[2]:
+            self.hop1 = self.hop1[:, :0]
+
+    def look_for_likely(self, z: Tensor, num_nodes: int) -> Likely:
+        """S^, and from S^ Z how strongly it pulls; keep landmarks. Z may be that of some of the nodes, in any order."""
+        likely = Likely.of(z)
+        self.pull = self.completion * (z.square().sum() / likely.squares(z).clamp(min=1e-12)).sqrt()
         some = torch.randperm(len(z), generator=torch.Generator().manual_seed(0))[:LANDMARKS]
         self.landmarks, self.num_fitted = z[some.to(z.device)], torch.tensor(num_nodes)
-        return sums
+        return likely
 
     def turn(self, mean: Tensor, moments: Tensor, count: float, widths: Sequence[int]) -> None:
         """Lengths and axes, from the mean and the centred second moments of all parts side by side.
@@ -276,16 +294,38 @@ class Hops(Encoder):
         """How far a node's neighbours can be taken to be of its kind, 0 to 1: as far as their features agree."""
         return min(1.0, float(self.agreement) / FULL_AGREEMENT)
 
-    def parts(self, x: Features, adjacency: Adjacency, place: Tensor) -> list[Tensor]:
-        """The trained part, hops 0 and 1, coordinates and those of the surroundings, from prepared features."""
-        trained = propagate(adjacency, (x @ self.far) @ self.weight, self.order)
-        hops = [propagate(adjacency, x @ basis, hops) for hops, basis in enumerate((self.hop0, self.hop1))]
-        return [trained, *hops, *place.tensor_split([int(self.num_coordinates)], dim=1)]
+    def joined(self, x: Features, adjacency: Adjacency, place: Tensor) -> Tensor:
+        """The parts side by side [N, sum], from prepared features; made where they stay, a few columns at a time."""
+        widths = self.widths(place)
+        joined = torch.empty(x.shape[0], sum(widths), device=self.far.device)
+        *parts, rest = joined.split([*widths[:3], sum(widths[3:])], dim=1)
+        bases = (self.far @ self.weight.detach(), self.order), (self.hop0, 0), (self.hop1, 1)
+        for part, (basis, hops) in zip(parts, bases):
+            for columns, some in zip(part.split(_COLUMNS, dim=1), basis.split(_COLUMNS, dim=1)):
+                columns.copy_(propagate(adjacency, x @ some, hops))
+        rest.copy_(place)
+        return joined
+
+    def widths(self, place: Tensor) -> list[int]:
+        """Of the trained part, hops 0 and 1, coordinates and those of the surroundings."""
+        coordinates = int(self.num_coordinates)
+        around = place.size(1) - coordinates
+        return [self.weight.size(1), self.hop0.size(1), self.hop1.size(1), coordinates, around]
 
     def fitted_on(self, key: Tensor, nodes: Tensor | None = None) -> bool:
         """Whether this is the graph in which nodes have the places that are known, by its `graph_key`."""
         same_nodes = nodes is None or not self.node_keys.numel() or torch.equal(nodes, self.node_keys)
         return same_nodes and bool(key == self.graph_key)
+
+    def _content_key(self, x: Features, adjacency: Adjacency) -> bytes:
+        """A number that other features, edges or weights hardly have."""
+        features = [x.indptr, x.indices, x.values] if isinstance(x, SparseOperator) else [x]
+        parts = [*features, adjacency.edges, adjacency.weight, self.weight, self.axes, self.lengths, self.place]
+        key = blake2b(digest_size=16)
+        for part in parts:
+            if part is not None:
+                key.update(part.detach().cpu().contiguous().numpy().data)
+        return key.digest()
 
     def elsewhere(self, num_nodes: int) -> Tensor:
         """The places of nodes of a graph of which nothing is known."""
@@ -295,7 +335,7 @@ class Hops(Encoder):
         """Those of the fitted graph, or in another one what can be told of them from its own shape."""
         if not self.place.size(1):
             return self.mean.new_zeros(adjacency.num_nodes, 0)
-        if self.fitted_on(graph_key([adjacency.keys], adjacency.num_nodes), nodes):
+        if self.fitted_on(key_of(adjacency), nodes):
             return self.place
         found = refound(self.place, self.rows_of(nodes, adjacency.num_nodes), adjacency, self._num_places)
         if found is not None:
@@ -337,9 +377,8 @@ class Hops(Encoder):
         self.out_channels = self.axes.size(1)
 
 
-def _content_key(z: Tensor) -> bytes:
-    """A number that other content hardly has."""
-    return blake2b(z.detach().cpu().contiguous().numpy().data, digest_size=16).digest()
+def key_of(adjacency: Adjacency) -> Tensor:
+    return graph_key([adjacency.keys], adjacency.num_nodes)
 
 
 def graph_key(edge_keys: Iterable[Tensor], num_nodes: int) -> Tensor:

@@ -115,7 +115,9 @@ def _(encoder: Hops) -> list[Stage]:
 
     def end(h: Tensor, x: Tensor, rows: slice) -> Tensor:
         place = encoder.elsewhere(len(h)) if encoder.here is None else encoder.here[rows]
-        return encoder.turned([h[:, near:], as_dense(encoder.prepared(x)) @ encoder.hop0, h[:, :near], place])
+        return encoder.turned(
+            torch.cat([h[:, near:], as_dense(encoder.prepared(x)) @ encoder.hop0, h[:, :near], place], dim=1)
+        )
 
     same = Dense(lambda h, x, rows: h)
     between: list[Stage] = [Propagate(1), same, Propagate(encoder.order - 1, near)]

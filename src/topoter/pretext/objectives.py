@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from topoter.errors import UsageError, invalid_parameter, unknown_name, whole_number
 from topoter.pretext.decoders import TransformationDecoder, entropy_of_types, loss_of_types
@@ -144,13 +145,41 @@ class MutualInformation(Objective):
 
     def of_moments(self, weight: Tensor, moments: Moments) -> Loss:
         """The same for H = B W, from the second moments of B on transformed graphs: no H, and no graph."""
-        spread = (weight * (moments.within @ weight)).sum(0)
-        unit = weight * spread.clamp(min=1e-12).rsqrt()
-        agreement = (unit * (moments.between @ unit)).sum() / unit.size(1)
-        return self._of(agreement, _apart(unit.t() @ (moments.within @ unit)))
+        loss, agreement = _MutualInformationOfMoments.apply(weight, moments, self.decorrelation)
+        return loss, {"agreement": agreement}
 
     def _of(self, agreement: Tensor, apart: Tensor) -> Loss:
         return 1 - agreement + self.decorrelation * apart, {"agreement": agreement.detach()}
+
+
+class _MutualInformationOfMoments(torch.autograd.Function):
+    """The loss, and its gradient along with it: four products of matrices, where derived step by step they are nine.
+
+    With the columns u = w (w'Mw)^-1/2, M u and C u are M w and C w with the same factor, and the gradient of u needs
+    no other product than M u by the correlations.
+    """
+
+    @staticmethod
+    def forward(ctx, weight: Tensor, moments: Moments, decorrelation: float) -> tuple[Tensor, Tensor]:  # type: ignore[no-untyped-def]
+        channels = max(weight.size(1), 1)
+        seen, met = moments.within @ weight, moments.between @ weight  # M w, C w
+        spread = (weight * seen).sum(0)
+        scale = spread.clamp(min=1e-12).rsqrt()
+        unit, seen, met = weight * scale, seen.mul_(scale), met.mul_(scale)
+        agreement = (unit * met).sum() / channels
+        ctx.mark_non_differentiable(agreement)
+        apart = (unit.t() @ seen).fill_diagonal_(0)
+        # The derivative by u, of both terms.
+        slope = torch.addmm(met, seen, apart, beta=-2 / channels, alpha=4 * decorrelation / channels**2)
+        along = (unit * slope).sum(0) * (spread > 1e-12)  # a longer w is the same u
+        ctx.save_for_backward(slope.sub_(seen.mul_(along)).mul_(scale))
+        return 1 - agreement + decorrelation * apart.square_().mean(), agreement
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor, _: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[no-untyped-def]
+        (slope,) = ctx.saved_tensors
+        return grad * slope, None, None
 
 
 class GraphMutualInformation(MutualInformation):

@@ -3,28 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from topoter.kernels.nearest import joined_both_ways, nearest
+from topoter.kernels.sparse import SparseOperator
 from topoter.structure.adjacency import Adjacency
 
 NEIGHBOURS = 30
 _AXES = 256  # leading columns that are compared
 MOST_TOGETHER = 24_000  # nodes compared with each other; larger graphs are cut into such groups first
-_BLOCK_ENTRIES = 1 << 24  # of the products of a block of nodes with all others: 64 MB
 _PIECE = 1 << 16  # rows
+_COLUMNS = 128
 
 ReadRows = Callable[[Tensor], Iterable[Tensor]]
 
 
-@torch.no_grad()
-def likely_sums(z: Tensor) -> Tensor:
-    """S^ Z, with S^ the normalised adjacency of the likely graph of each group, [N, F]."""
-    sums = torch.empty_like(z)
-    for group in likely_groups(lambda nodes: (z[some] for some in nodes.split(_PIECE)), z.size(0), z.device):
-        sums[group] = likely_graph(z[group]).normalized @ z[group]
-    return sums
+@dataclass(frozen=True)
+class Likely:
+    """S^, the normalised adjacency of the likely graph of each group of nodes; None stands for all nodes."""
+
+    graphs: list[tuple[Tensor | None, SparseOperator]]
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, z: Tensor) -> Likely:
+        if len(z) <= MOST_TOGETHER:
+            return cls([(None, likely_graph(z).normalized)])
+        groups = likely_groups(lambda nodes: (z[some] for some in nodes.split(_PIECE)), z.size(0), z.device)
+        return cls([(group, likely_graph(z[group]).normalized) for group in groups])
+
+    @torch.no_grad()
+    def squares(self, z: Tensor) -> Tensor:
+        """The sum of squares of S^ Z."""
+        return sum((sums.square().sum() for _, _, sums in self._sums(z)), torch.zeros((), device=z.device))
+
+    @torch.no_grad()
+    def draw(self, z: Tensor, strength: float | Tensor) -> Tensor:
+        """Z + c S^ Z, in the place of Z."""
+        for group, columns, sums in self._sums(z):
+            if group is None:
+                columns.add_(sums.mul_(strength))
+            else:
+                columns.index_add_(0, group, sums.mul_(strength))
+        return z
+
+    def _sums(self, z: Tensor) -> Iterator[tuple[Tensor | None, Tensor, Tensor]]:
+        """Group, columns of Z and S^ Z of both: a few columns at a time, so that no second Z is needed."""
+        for group, operator in self.graphs:
+            for columns in z.split(_COLUMNS, dim=1):
+                yield group, columns, operator @ (columns.contiguous() if group is None else columns[group])
 
 
 @torch.no_grad()
@@ -63,15 +93,9 @@ def likely_graph(z: Tensor, neighbours: int = NEIGHBOURS) -> Adjacency:
         z: centred embeddings on their principal axes, the leading ones first, [N, F].
     """
     num_nodes = z.size(0)
-    unit = _directions(z)
-    count = min(neighbours + 1, num_nodes)  # one of them is the node itself, a loop that is dropped
-    block = max(_BLOCK_ENTRIES // max(num_nodes, 1), 1)
-    cosines, places = zip(*((part @ unit.t()).topk(count, dim=1) for part in unit.split(block)))
-    source = torch.arange(num_nodes, device=z.device).repeat_interleave(count)
-    target, cosine = torch.cat(places).view(-1), torch.cat(cosines).view(-1)
-    alike = cosine > 0
-    graph, _ = Adjacency.from_edge_index(torch.stack([source, target])[:, alike], num_nodes, cosine[alike])
-    return graph
+    found = nearest(_directions(z), min(neighbours, max(num_nodes - 1, 0)))
+    edges, cosine = joined_both_ways(*found)
+    return Adjacency(edges, num_nodes, cosine)
 
 
 def _directions(z: Tensor) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from sklearn.isotonic import IsotonicRegression
@@ -9,10 +11,11 @@ from torch import Tensor
 
 from topoter.kernels.sparse import SparseOperator
 from topoter.structure.adjacency import Adjacency
-from topoter.structure.hops import with_fixed_signs
+from topoter.structure.hops import balanced, whitening, with_fixed_signs
 from topoter.structure.places import HIDDEN_DRAWS, HIDDEN_SHARE, LEAST_EDGES, Places
 
-_ITERATIONS = 10
+_PRODUCTS = 16  # after the first two
+_MOST_GROWTH = math.acosh(1e5)  # between two looks: more would leave nothing of the others in single precision
 _OVERSAMPLING = 16
 _NODES_PER_VECTOR = 8  # fewer could be fitted by any vectors
 _LEAST_REFOUND = 0.2  # of what places hold; another graph's vectors tell less
@@ -40,11 +43,35 @@ def eigenvectors(operator: SparseOperator, count: int, generator: torch.Generato
     size = operator.shape[0]
     block = min(count + _OVERSAMPLING, size)
     basis = torch.randn(size, block, generator=generator).to(operator.values.device)
-    for _ in range(_ITERATIONS):
-        basis, _ = torch.linalg.qr(operator @ (operator @ basis))  # squared: both ends of the spectrum grow alike
-    values, vectors = torch.linalg.eigh((basis.t() @ (operator @ basis)).double())
+    basis = balanced(operator @ (operator @ basis))  # squared: both ends of the spectrum grow alike
+    left = _PRODUCTS
+    while left:
+        found = _ritz(operator, basis)[0].abs()
+        least, largest = max(float(found.min()), 0.1 * float(found.max()), 1e-30), max(float(found.max()), 1e-30)
+        degree = min(left, (_PRODUCTS + 1) // 2, max(int(_MOST_GROWTH / math.acosh(max(largest / least, 1.01))), 2))
+        basis = balanced(_grown(operator, basis, least, degree))
+        left -= degree
+    values, vectors = _ritz(operator, basis)
     order = values.abs().argsort(descending=True)[:count]
-    return values[order].cpu(), with_fixed_signs(basis @ vectors[:, order].float()).cpu()
+    return values[order].cpu(), with_fixed_signs(basis @ vectors[:, order]).cpu()
+
+
+def _ritz(operator: SparseOperator, basis: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues of the operator within the span of the basis, and the combinations that give their vectors."""
+    inverse = whitening(basis)
+    values, vectors = torch.linalg.eigh((inverse @ (basis.t() @ (operator @ basis)) @ inverse.t()).double())
+    return values, inverse.t() @ vectors.float()
+
+
+def _grown(operator: SparseOperator, basis: Tensor, bound: float, degree: int) -> Tensor:
+    """T(A / bound) times the basis, with T the polynomial of Chebyshev of that degree.
+
+    Below the bound, where the bulk of the eigenvalues lies, it stays within 1; beyond it no polynomial grows faster.
+    """
+    before, basis = basis, (operator @ basis).div_(bound)
+    for _ in range(degree - 1):
+        before, basis = basis, (operator @ basis).mul_(2 / bound).sub_(before)
+    return basis
 
 
 def weights_by_hidden_edges(adjacency: Adjacency, values: Tensor, generator: torch.Generator) -> Tensor:

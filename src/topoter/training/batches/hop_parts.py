@@ -26,7 +26,7 @@ from topoter.structure.features import Features
 from topoter.structure.hops import BAG_OF_WORDS, Preparation, as_dense, directions_by_passes
 from topoter.structure.likely_graph import MOST_TOGETHER
 from topoter.structure.partition import METIS_ENTRIES
-from topoter.training.batches.moments import DRAWS, HIDDEN_AUC, HIDDEN_DRAWS, HIDDEN_SHARE
+from topoter.training.batches.moments import DRAWS, HIDDEN_AUC, HIDDEN_DRAWS, HIDDEN_SHARE, JUDGED_EVERY
 from topoter.training.batches.subgraphs import SubgraphBatches
 from topoter.training.callbacks import Validate
 from topoter.training.distributed import Group
@@ -118,7 +118,7 @@ def moments_of_parts(
                 seen = []
                 for _ in range(2):
                     h, gone = view(signal, adjacency, encoder.order, rate, generator)
-                    ends.add(h[gone[0]], h[gone[1]])
+                    ends.add(h, gone)
                     seen.append(h)
                 both[draw].add(torch.cat(seen, dim=1))
     if not hidden[0]:
@@ -128,9 +128,9 @@ def moments_of_parts(
     within, between = torch.zeros(2, width, width, dtype=torch.float64)
     for of_parts in both:
         found = of_parts.over(group)
-        moments = found.moments / found.count
-        within += (moments[:width, :width] + moments[width:, width:]) / (2 * DRAWS)
-        cross = moments[:width, width:]
+        of_two = found.moments / found.count  # both graphs of a draw side by side
+        within += (of_two[:width, :width] + of_two[width:, width:]) / (2 * DRAWS)
+        cross = of_two[:width, width:]
         between += (cross + cross.t()) / (2 * DRAWS)
     agreement = ends.agreement
     device = encoder.far.device
@@ -142,7 +142,8 @@ def moments_of_parts(
         return group.total(mine)[0] / group.size
 
     x = torch.zeros(0, 0)  # a batch has features, but moments are all that is looked at
-    return [(x, Moments(within.float().to(device), between.float().to(device), agreement))], Validate(HIDDEN_AUC, auc)
+    moments = Moments(within.float().to(device), between.float().to(device), agreement)
+    return [(x, moments)], Validate(HIDDEN_AUC, auc, JUDGED_EVERY)
 
 
 def _mean(of_parts: Sequence[HiddenEdges], sizes: Sequence[int], group: Group) -> Tensor:
@@ -153,19 +154,19 @@ def _mean(of_parts: Sequence[HiddenEdges], sizes: Sequence[int], group: Group) -
 
 def finish_on_parts(encoder: Hops, parts: SubgraphBatches) -> None:
     """What `Hops.finish` does, in one pass over the parts."""
+    encoder.leave_out_hop1()
     found, sampled = RowMoments(), _Sample(parts.graph.num_nodes) if encoder.completion else None
     with torch.no_grad():
         for nodes, x, adjacency in parts.numbered():
             place = encoder.place[torch.from_numpy(nodes)] if encoder.place.size(1) else encoder.elsewhere(len(nodes))
-            joined = encoder.parts(encoder.prepared(x), adjacency, place)
-            rows = torch.cat(joined, dim=1)
+            rows = encoder.joined(encoder.prepared(x), adjacency, place)
             found.add(rows)
             if sampled:
                 sampled.add(nodes, rows)
         found = found.over(parts.group)
-        encoder.turn(found.mean, found.moments, found.count, [part.size(1) for part in joined])
+        encoder.turn(found.mean, found.moments, found.count, encoder.widths(place))
         if sampled:
-            encoder.look_for_likely(encoder.turned([sampled.over(parts.group)]), parts.graph.num_nodes)
+            encoder.look_for_likely(encoder.turned(sampled.over(parts.group)), parts.graph.num_nodes)
 
 
 class _Sample:

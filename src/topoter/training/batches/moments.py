@@ -17,6 +17,7 @@ DRAWS = 3  # pairs of transformed graphs whose moments are averaged
 HIDDEN_SHARE = 0.1  # of the edges, in each of several draws: they tell when to stop
 HIDDEN_DRAWS = 4
 GRAPH_DRAWS = 4  # transformations of a set of graphs; all pairs of them are compared
+JUDGED_EVERY = 5  # epochs: judging one costs about as much as training it
 HIDDEN_AUC = "hidden_edge_auc"
 KEEP = Keep(HIDDEN_AUC, highest=True, weights="after")
 
@@ -37,7 +38,7 @@ def moment_batches(
     ]
     moments = draw_moments(signal, adjacency, encoder.order, rate, DRAWS, generator)
     encoder.agreement = torch.tensor(moments.agreement, device=signal.device)
-    return [(x, moments)], Validate(HIDDEN_AUC, lambda: mean_auc(hidden, encoder.weight))
+    return [(x, moments)], Validate(HIDDEN_AUC, lambda: mean_auc(hidden, encoder.weight), JUDGED_EVERY)
 
 
 def direction_batches(
