@@ -21,6 +21,14 @@ def test_a_plan_is_kept(name: str) -> None:
     assert there[plan.wiring].float().mean() == pytest.approx(plan.linked, abs=0.03)
 
 
+def test_hubs_have_most_of_the_edges() -> None:
+    shares = []
+    for name in ("made-words", "made-hubs"):
+        degree = make(PLANS[name]).edge_index[0].bincount(minlength=3000).sort(descending=True).values
+        shares.append(float(degree[:300].sum() / degree.sum()))
+    assert shares[0] < 0.2 < 0.3 < shares[1]
+
+
 def test_features_say_as_much_of_the_class_as_planned() -> None:
     for name in ("made-weak", "made-noise", "made-ring"):
         data = make(PLANS[name])

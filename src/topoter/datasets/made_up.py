@@ -1,7 +1,7 @@
-"""Six graphs of 3,000 nodes made on the spot, each hard in its own way: an embedding must be safe on all of them.
+"""Seven graphs of 3,000 nodes made on the spot, each hard in its own way: an embedding must be safe on all of them.
 
-Features may be weak, missing, noise or words; neighbours may be of the same class, of the next one on a ring, or of the
-other one of two.
+Features may be weak, missing, noise or words; neighbours may be of the same class, of the next one on a ring, of the
+other one of two, or most of them hubs.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Plan:
         wiring: "inside" its own class, to the classes beside it on a "ring", or to any "other" class.
         features: "none" (the number 1), "words", or numbers that are 0 but for noise.
         signal: how far the column of its class stands out of that noise.
+        hubs: 1 where all nodes are as popular, more where some have most of the edges.
     """
 
     classes: int
@@ -42,6 +43,7 @@ class Plan:
     wiring: str = "inside"
     features: str = "numbers"
     signal: float = 0.0
+    hubs: float = 1.0
 
 
 PLANS = {
@@ -51,6 +53,7 @@ PLANS = {
     "made-ring": Plan(6, 8, 0.8, "ring", signal=1.5),
     "made-bipartite": Plan(2, 6, 0.85, "other", signal=0.7),
     "made-words": Plan(6, 5, 0.6, features="words"),
+    "made-hubs": Plan(6, 30, 0.25, features="words", hubs=2.0),
 }
 
 
@@ -76,11 +79,19 @@ def _edges(plan: Plan, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     keys = np.zeros(0, dtype=np.int64)
     while len(keys) < wanted:  # some pairs are drawn twice
         cell = rng.choice(plan.classes**2, size=wanted - len(keys), p=share.ravel())
-        place = rng.integers(members.shape[1], size=(2, len(cell)))
+        place = _places(plan, members.shape[1], len(cell), rng)
         u, v = members[cell // plan.classes, place[0]], members[cell % plan.classes, place[1]]
         drawn = (np.minimum(u, v) * NUM_NODES + np.maximum(u, v))[u != v]
         keys = np.unique(np.concatenate([keys, drawn]))
     return np.stack([keys // NUM_NODES, keys % NUM_NODES])
+
+
+def _places(plan: Plan, size: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Where in their classes the two ends of so many pairs stand, [2, count]; the first are the popular ones."""
+    if plan.hubs == 1:
+        return rng.integers(size, size=(2, count))
+    places: np.ndarray = (size * rng.random((2, count)) ** plan.hubs).astype(np.int64)
+    return places
 
 
 def _features(plan: Plan, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
