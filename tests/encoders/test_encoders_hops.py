@@ -148,6 +148,17 @@ def test_many_features_are_not_drowned_by_the_graph_where_neighbours_do_not_agre
     assert coordinates[0] > 1 > 0.3 > coordinates[1] > 0
 
 
+def test_hop_0_is_long_where_neighbours_do_not_tell_what_a_node_says_itself() -> None:
+    encoder, lengths = Hops(4), []
+    encoder.far = encoder.hop0 = encoder.hop1 = torch.zeros(4, 512)
+    for of_propagated, of_features in ((0.5, 0.2), (0.5, 0.07), (0.5, 0.0), (0.0, 0.2)):
+        encoder.agreement, encoder.agreement_here = torch.tensor(of_propagated), of_features
+        lengths.append(encoder.part_lengths()[1:3])
+    assert lengths[0] == pytest.approx([0.2, 0.0])
+    assert lengths[1] == pytest.approx([0.6, 0.25])
+    assert lengths[2] == lengths[3] == [1.0, 0.5]
+
+
 def test_training_keeps_the_weights_that_foretell_hidden_edges_best() -> None:
     data = block_model(300, 3, 8, 24, 0)
     model = TopoTER(**DEFAULT).fit(data)

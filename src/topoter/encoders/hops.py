@@ -37,7 +37,12 @@ _logger = logging.getLogger(__name__)
 STRUCTURES = {"spectral": spectral_places, "walks": walk_places, "degrees": degree_places, "none": None}
 # Neighbours whose features agree as much as this are trusted to be of one kind.
 FULL_AGREEMENT = 0.28
-HOP0, HOP1 = (1.0, 0.2), (0.5, 0.0)  # lengths beside H of length one: where neighbours do not agree, and where they do
+# As much as this at hop 0, and what a node says itself is told by its neighbours.
+FULLY_TOLD = 0.14
+HOP0, HOP1 = (
+    (1.0, 0.2),
+    (0.5, 0.0),
+)  # lengths beside H of length one: where neighbours do not tell them, and where they do
 STRUCTURE_FACTOR, STRUCTURE_MOST = 0.4, 1.5
 # Features of fewer directions are shorter, and the place of a node's surroundings takes over: one column must not drown
 # the rest. Where neighbours do not agree, and where they do: there features look better than they are.
@@ -97,6 +102,7 @@ class Hops(Encoder):
         self._most = self.out_channels = out_channels
         self.order, self.structure = order, structure
         self.ranks = {0: rank_beside, 1: rank_beside, order: rank}
+        self.agreement_here = 0.0  # of the features themselves, where `agreement` is that of what is propagated
         self._num_places = eigenvectors
         self.completion = completion
         self._found: tuple[bytes, Tensor, Likely] | None = None  # Z and S^, by what they were made from
@@ -238,7 +244,7 @@ class Hops(Encoder):
             self._found = self._content_key(x, adjacency), z, self.look_for_likely(z, len(z))
 
     def leave_out_hop1(self) -> None:
-        """Where neighbours agree it has no length: nobody has to compute it."""
+        """Where neighbours tell it it has no length: nobody has to compute it."""
         if not self.part_lengths()[2]:
             self.hop1 = self.hop1[:, :0]
 
@@ -279,7 +285,8 @@ class Hops(Encoder):
 
     def part_lengths(self) -> list[float]:
         """Of the trained part, hop 0, hop 1, the coordinates and those of a node's surroundings."""
-        beside = [apart + (alike - apart) * self.trust for apart, alike in (HOP0, HOP1)]
+        told = min(self.trust, self.agreement_here / FULLY_TOLD)
+        beside = [apart + (alike - apart) * told for apart, alike in (HOP0, HOP1)]
         few = FEW_DIRECTIONS[0] + (FEW_DIRECTIONS[1] - FEW_DIRECTIONS[0]) * self.trust
         shorter = [min(basis.size(1) / few, 1) for basis in (self.far, self.hop0, self.hop1)]
         # Few directions that agree do not tell who is with whom: the place in the graph counts the more.

@@ -51,6 +51,12 @@ class EndSums:
             self.squares += float(first.square().sum() + second.square().sum())
             self.signals += (first.sum(0) + second.sum(0)).double().cpu()
 
+    def merge(self, other: EndSums) -> None:
+        self.edges += other.edges
+        self.products += other.products
+        self.squares += other.squares
+        self.signals += other.signals
+
     def total(self, over: Callable[[Tensor], Tensor]) -> None:
         """Add up those of several processes."""
         self.edges, self.products, self.squares = over(torch.stack([self.edges, self.products, self.squares]))

@@ -26,7 +26,15 @@ from topoter.structure.features import Features
 from topoter.structure.hops import BAG_OF_WORDS, Preparation, as_dense, directions_by_passes
 from topoter.structure.likely_graph import MOST_TOGETHER
 from topoter.structure.partition import METIS_ENTRIES
-from topoter.training.batches.moments import DRAWS, HIDDEN_AUC, HIDDEN_DRAWS, HIDDEN_SHARE, JUDGED_EVERY
+from topoter.training.batches.moments import (
+    DRAWS,
+    ENDS,
+    HIDDEN_AUC,
+    HIDDEN_DRAWS,
+    HIDDEN_SHARE,
+    JUDGED_EVERY,
+    agreement_here,
+)
 from topoter.training.batches.subgraphs import SubgraphBatches
 from topoter.training.callbacks import Validate
 from topoter.training.distributed import Group
@@ -103,12 +111,13 @@ def moments_of_parts(
     sizes = []
     both = [RowMoments() for _ in range(DRAWS)]
     width = encoder.far.size(1)
-    ends = EndSums(width)
+    ends, ends_here = EndSums(width), EndSums(encoder.hop0.size(1))
     most = -(-MOST_PAIRS // parts.count)
     with torch.no_grad():
         for _, x, adjacency in parts.numbered():
             if not adjacency.num_edges:
                 continue
+            ends_here.merge(agreement_here(encoder, x, adjacency, -(-ENDS // parts.count)))
             signal = encoder.signal(x)
             sizes.append(len(signal))
             for drawn in hidden:
@@ -124,7 +133,8 @@ def moments_of_parts(
     if not hidden[0]:
         raise TopoterError("No part has an edge: give larger parts (--batch-nodes).")
     group.wait()
-    ends.total(group.total_of)
+    for sums in (ends, ends_here):
+        sums.total(group.total_of)
     within, between = torch.zeros(2, width, width, dtype=torch.float64)
     for of_parts in both:
         found = of_parts.over(group)
@@ -134,7 +144,7 @@ def moments_of_parts(
         between += (cross + cross.t()) / (2 * DRAWS)
     agreement = ends.agreement
     device = encoder.far.device
-    encoder.agreement = torch.tensor(agreement, device=device)
+    encoder.agreement, encoder.agreement_here = torch.tensor(agreement, device=device), ends_here.agreement
     judged = [HiddenEdges.joined(of_parts, _mean(of_parts, sizes, group), generator) for of_parts in hidden]
 
     def auc() -> float:

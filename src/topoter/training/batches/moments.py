@@ -6,7 +6,7 @@ import torch
 
 from topoter.encoders import Hops, Profile
 from topoter.pretext.hidden_edges import HiddenEdges, mean_auc
-from topoter.pretext.moments import DirectionMoments, Moments, draw_moments
+from topoter.pretext.moments import DirectionMoments, EndSums, Moments, draw_moments
 from topoter.pretext.transformation import SAMPLERS, Rate
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
@@ -16,6 +16,7 @@ from topoter.training.state import Keep
 DRAWS = 3  # pairs of transformed graphs whose moments are averaged
 HIDDEN_SHARE = 0.1  # of the edges, in each of several draws: they tell when to stop
 HIDDEN_DRAWS = 4
+ENDS = 200_000  # edges whose ends are compared at hop 0
 GRAPH_DRAWS = 4  # transformations of a set of graphs; all pairs of them are compared
 JUDGED_EVERY = 5  # epochs: judging one costs about as much as training it
 HIDDEN_AUC = "hidden_edge_auc"
@@ -32,6 +33,7 @@ def moment_batches(
 
     How far neighbours' features agree is written into the encoder, which gives its parts their lengths by it.
     """
+    encoder.agreement_here = agreement_here(encoder, x, adjacency).agreement
     signal = encoder.signal(x)
     hidden = [
         HiddenEdges.draw(signal, adjacency, encoder.order, HIDDEN_SHARE, rate, generator) for _ in range(HIDDEN_DRAWS)
@@ -39,6 +41,14 @@ def moment_batches(
     moments = draw_moments(signal, adjacency, encoder.order, rate, DRAWS, generator)
     encoder.agreement = torch.tensor(moments.agreement, device=signal.device)
     return [(x, moments)], Validate(HIDDEN_AUC, lambda: mean_auc(hidden, encoder.weight), JUDGED_EVERY)
+
+
+@torch.no_grad()
+def agreement_here(encoder: Hops, x: Features, adjacency: Adjacency, most: int = ENDS) -> EndSums:
+    """Of the features themselves, in their leading directions, at both ends of so many edges."""
+    ends = EndSums(encoder.hop0.size(1))
+    ends.add(encoder.prepared(x) @ encoder.hop0, adjacency.edges[:, :: max(adjacency.num_edges // most, 1)])
+    return ends
 
 
 def direction_batches(
