@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch.nn import functional
 
+from dense_oracle import random_graph
 from topoter.kernels import contrast as of_views
 from topoter.kernels.contrast import contrast, contrast_plain
+from topoter.kernels.neighbour_max import neighbour_max, neighbour_max_plain
 from topoter.kernels.pair_dots import pair_dots, pair_dots_plain
 from topoter.methods.convolutions import PReLU
 from topoter.methods.masked_features import Wanted
@@ -54,6 +56,20 @@ def test_inner_products_of_pairs_are_their_plain_twin(threads):
         same = with_gradients(lambda a: pair_dots(a, a, pairs % 7), left)
         torch.testing.assert_close(same, with_gradients(lambda a: pair_dots_plain(a, a, pairs % 7), left))
         assert pair_dots(left, right, pairs[:, :0]).shape == (0,)
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_largest_neighbour_is_the_plain_twins_with_ties(threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        operator = random_graph(20, 0.2, seed=1).summed
+        h = torch.relu(drawn(20, 5, seed=0))  # many are 0, and 0 may be the largest
+        h[3] = h[4]
+        found = with_gradients(lambda a: neighbour_max(operator, a), h + 1)
+        torch.testing.assert_close(found, with_gradients(lambda a: neighbour_max_plain(operator, a), h + 1))
     finally:
         torch.set_num_threads(before)
 
