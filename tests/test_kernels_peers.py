@@ -11,7 +11,7 @@ from topoter.kernels import contrast as of_views
 from topoter.kernels.contrast import contrast, contrast_plain
 from topoter.kernels.neighbour_max import neighbour_max, neighbour_max_plain
 from topoter.kernels.pair_dots import pair_dots, pair_dots_plain
-from topoter.methods.convolutions import PReLU
+from topoter.methods.gradients import PReLU, gram
 from topoter.methods.masked_features import Wanted
 from topoter.structure.features import prepare_features
 
@@ -79,6 +79,12 @@ def test_the_activation_is_that_of_torch():
     x[0] = 0
     torch.testing.assert_close(with_gradients(ours, x), with_gradients(theirs, x))
     torch.testing.assert_close(ours.weight.grad, theirs.weight.grad)
+
+
+def test_the_gradient_of_a_gram_matrix():
+    w, factor = drawn(7, 3, seed=0), drawn(3, 3, seed=1)  # of a gradient that is not symmetric
+    found = with_gradients(lambda a: gram(a) * factor, w)
+    torch.testing.assert_close(found, with_gradients(lambda a: (a.t() @ a) * factor, w))
 
 
 def test_how_like_sparse_features_a_map_is_without_making_it():

@@ -3,40 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from topoter.errors import unknown_name
+from topoter.methods.gradients import PReLU
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
 from topoter.weights import linear_layers
-
-
-class _LearnedSlope(torch.autograd.Function):
-    """max(x, 0) + a min(x, 0). PyTorch makes the gradient of `a` for every entry before it adds them up."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, slope: Tensor) -> Tensor:
-        ctx.save_for_backward(x, slope)
-        return functional.leaky_relu(x, float(slope))
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-        x, slope = ctx.saved_tensors
-        of_slope = torch.dot(x.clamp(max=0).flatten(), grad.flatten()).view_as(slope)
-        return torch.ops.aten.leaky_relu_backward(grad, x, float(slope), False), of_slope
-
-
-class PReLU(nn.PReLU):
-    """PyTorch's, of one slope, with a faster gradient on a CPU."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        found: Tensor = _LearnedSlope.apply(input, self.weight)
-        return found
-
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"relu": nn.ReLU, "prelu": PReLU, "elu": nn.ELU}
 

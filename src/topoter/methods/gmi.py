@@ -15,7 +15,7 @@ from topoter.encoders import SGC
 from topoter.kernels.pair_dots import pair_dots
 from topoter.kernels.sparse import SparseOperator
 from topoter.methods.base import register
-from topoter.methods.convolutions import PReLU
+from topoter.methods.gradients import PReLU
 from topoter.methods.pretrained import PretextModule, Pretrained
 from topoter.pretext.objectives import Loss
 from topoter.structure.adjacency import Adjacency

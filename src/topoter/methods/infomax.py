@@ -10,7 +10,7 @@ from torch_geometric.nn import DeepGraphInfomax
 
 from topoter.encoders import SGC
 from topoter.methods.base import register
-from topoter.methods.convolutions import PReLU
+from topoter.methods.gradients import PReLU
 from topoter.methods.pretrained import PretextModule, Pretrained
 from topoter.methods.randomness import seeded
 from topoter.pretext.objectives import Loss

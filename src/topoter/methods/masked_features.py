@@ -15,7 +15,8 @@ from torch.nn import functional
 
 from topoter.methods.attention import Attention
 from topoter.methods.base import register
-from topoter.methods.convolutions import PReLU, glorot
+from topoter.methods.convolutions import glorot
+from topoter.methods.gradients import PReLU, gram
 from topoter.methods.link_encoder import Dropout, NoisyFeatures
 from topoter.methods.pretrained import LearningRate, PretextModule, Pretrained, cosine
 from topoter.pretext.objectives import Loss
@@ -32,21 +33,6 @@ def scaled_cosine_error(found: Tensor, wanted: Tensor, power: float) -> Tensor:
 
 def _error(cosines: Tensor, power: float) -> Tensor:
     return (1 - cosines).clamp(min=0).pow(power).mean()
-
-
-class _Gram(torch.autograd.Function):
-    """W^T W, whose gradient is one product and not two."""
-
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor) -> Tensor:
-        ctx.save_for_backward(weight)
-        return weight.t() @ weight
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (weight,) = ctx.saved_tensors
-        gradient: Tensor = weight @ (grad + grad.t())
-        return gradient
 
 
 class Wanted:
@@ -72,7 +58,7 @@ class Wanted:
             return functional.cosine_similarity(h @ weight.t() + bias, wanted, dim=1)
         agreement = (self.x @ torch.cat([weight, bias.unsqueeze(1)], dim=1)).index_select(0, rows)
         dots = (h * agreement[:, :-1]).sum(1) + agreement[:, -1]
-        squares = (h * torch.addmm(2 * (bias @ weight), h, _Gram.apply(weight))).sum(1) + bias.square().sum()
+        squares = (h * torch.addmm(2 * (bias @ weight), h, gram(weight))).sum(1) + bias.square().sum()
         lengths = squares.clamp(min=1e-16).sqrt() * self.lengths.index_select(0, rows).clamp(min=1e-8)
         return dots / lengths
 

@@ -18,7 +18,8 @@ from torch.nn import functional
 
 from topoter.kernels.contrast import contrast as contrast_of_units
 from topoter.methods.base import register
-from topoter.methods.convolutions import Convolutions, PReLU, glorot
+from topoter.methods.convolutions import Convolutions, glorot
+from topoter.methods.gradients import PReLU, gram
 from topoter.methods.pretrained import LearningRate, PretextModule, Pretrained, cosine
 from topoter.pretext.objectives import Loss
 from topoter.structure.adjacency import Adjacency
@@ -87,7 +88,7 @@ def correlation_loss(h: Tensor, h_other: Tensor, decorrelation: float) -> Tensor
     z, z_other = ((view - view.mean(0)) / view.std(0).clamp(min=1e-12) for view in (h, h_other))
     num_nodes, channels = z.shape
     identity = torch.eye(channels)
-    apart = sum((view.t() @ view / num_nodes - identity).square().sum() for view in (z, z_other))
+    apart = sum((gram(view) / num_nodes - identity).square().sum() for view in (z, z_other))
     return -(z * z_other).sum() / num_nodes + decorrelation * apart
 
 
