@@ -70,13 +70,13 @@ class Attention(nn.Module):
             h = h.view(-1, self.heads, self.channels).mean(1)
         return h + self.bias
 
-    def attend_first(self, h: Tensor, adjacency: Adjacency, rows: Tensor, noise: Noise | None = None) -> Tensor:
-        """What `forward` gives for some rows, of one head: neighbours are summed before W widens them."""
+    def summed(self, h: Tensor, adjacency: Adjacency, rows: Tensor, noise: Noise | None = None) -> Tensor:
+        """What `forward` makes from W and the bias, for some rows, of one head: neighbours are summed before W widens
+        them."""
         assert self.heads == 1, "several heads have several sums"
         pattern = neighbours(adjacency)
         target, source = (h @ (self.weight.t() @ vector.t()) for vector in (self.target, self.source))
-        summed = pattern.weighted_sum(self._shares(target, source, pattern, noise), h)
-        return summed.index_select(0, rows) @ self.weight.t() + self.bias
+        return pattern.weighted_sum(self._shares(target, source, pattern, noise), h).index_select(0, rows)
 
     def _shares(self, target: Tensor, source: Tensor, pattern: Pattern, noise: Noise | None) -> Tensor:
         scores = target.index_select(0, pattern.row) + source.index_select(0, pattern.column)  # [E, K]

@@ -16,6 +16,7 @@ from torch.nn import functional
 from torch_geometric.nn import GAE, VGAE
 
 from topoter.encoders import GCN, SGC, Encoder
+from topoter.kernels.pair_dots import pair_dots
 from topoter.methods.base import Fitted, Method, inner_products, register
 from topoter.methods.pretrained import PretextModule, Pretrained
 from topoter.methods.randomness import seeded
@@ -43,6 +44,14 @@ class _Halves(nn.Module):
         return mean, log_deviation
 
 
+class _InnerProducts(nn.Module):
+    """PyG's decoder of pairs, without a row of all channels for every pair."""
+
+    def forward(self, z: Tensor, edge_index: Tensor, sigmoid: bool = True) -> Tensor:
+        value = pair_dots(z, z, edge_index)
+        return torch.sigmoid(value) if sigmoid else value
+
+
 class _VGAE(VGAE):
     """PyG's VGAE, its noise drawn from a generator of its own instead of from global random state."""
 
@@ -60,7 +69,8 @@ class Autoencoder(PretextModule):
         self.variational = variational
         self.noise = torch.Generator().manual_seed(seed)
         with seeded(seed):
-            self.module: Any = _VGAE(_Halves(encoder)) if variational else GAE(encoder)
+            decoder = _InnerProducts()
+            self.module: Any = _VGAE(_Halves(encoder), decoder) if variational else GAE(encoder, decoder)
         self.module.noise = self.noise
         encoder.initialize(init, self.generator)  # after PyG's constructor, which draws all weights anew
 

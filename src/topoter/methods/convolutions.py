@@ -9,11 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from topoter.errors import unknown_name
+from topoter.methods.gradients import PReLU
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
 from topoter.weights import linear_layers
 
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"relu": nn.ReLU, "prelu": nn.PReLU, "elu": nn.ELU}
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"relu": nn.ReLU, "prelu": PReLU, "elu": nn.ELU}
 
 
 class Convolutions(nn.Module):

@@ -12,11 +12,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from topoter.encoders import SGC
+from topoter.kernels.pair_dots import pair_dots
 from topoter.kernels.sparse import SparseOperator
 from topoter.methods.base import register
+from topoter.methods.gradients import PReLU
 from topoter.methods.pretrained import PretextModule, Pretrained
 from topoter.pretext.objectives import Loss
-from topoter.pretext.pair_decoders import products
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.features import Features
 from topoter.training import Keep
@@ -38,8 +39,9 @@ class Bilinear(nn.Module):
         """The bound of Jensen and Shannon on the mutual information, as a loss; `others` [K, N] are strangers."""
         seen = first @ self.weight  # u M, once for all pairs
         own = torch.sigmoid((seen * h).sum(1) + self.bias)
-        strange = [torch.sigmoid((seen.index_select(0, other) * h).sum(1) + self.bias) for other in others]
-        return functional.softplus(-own).mean() + functional.softplus(torch.stack(strange)).mean()
+        nodes = torch.arange(h.size(0)).repeat_interleave(others.size(0))
+        strange = torch.sigmoid(pair_dots(seen, h, torch.stack([others.t().flatten(), nodes])) + self.bias)
+        return functional.softplus(-own).mean() + functional.softplus(strange).mean()
 
 
 class GraphicalInformation(PretextModule):
@@ -49,7 +51,7 @@ class GraphicalInformation(PretextModule):
         super().__init__(seed)
         self.encoder = SGC(in_channels, out_channels, order, negative_slope=1.0)  # linear: the PReLU follows
         self.encoder.initialize("glorot", self.generator)
-        self.activation, self.neighbour_activation = nn.PReLU(), nn.PReLU()
+        self.activation, self.neighbour_activation = PReLU(), PReLU()
         self.of_features = Bilinear(in_channels, out_channels, self.generator)
         self.of_neighbours = Bilinear(out_channels, out_channels, self.generator)
 
@@ -72,10 +74,10 @@ class GraphicalInformation(PretextModule):
         """
         space = adjacency.pair_space
         disconnected = space.disconnected(torch.minimum(space.num_edges, space.num_disconnected), self.generator)
-        edges = functional.softplus(-products(h, adjacency.edges).sum(1))
+        edges = functional.softplus(-pair_dots(h, h, adjacency.edges))
         loops = functional.softplus(-h.square().sum(1))
         entries = 2 * edges.numel() + loops.numel()
-        apart = functional.softplus(products(h, disconnected).sum(1))
+        apart = functional.softplus(pair_dots(h, h, disconnected))
         every = adjacency.num_nodes**2
         share = (every - entries) / (every - entries / 2)  # of the disconnected entries, as the authors weigh them
         return 2 * (2 * edges.sum() + loops.sum()) / entries + share * apart.sum() / max(1, apart.numel())

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from topoter.errors import unknown_name
+from topoter.kernels.neighbour_max import neighbour_max
 from topoter.methods.convolutions import ACTIVATIONS
 from topoter.methods.substructures import read
 from topoter.structure.adjacency import Adjacency
@@ -38,10 +39,7 @@ def average(h: Tensor, adjacency: Adjacency, epsilon: Tensor | float = 0.0) -> T
 
 def largest(h: Tensor, adjacency: Adjacency, epsilon: Tensor | float = 0.0) -> Tensor:
     """The maximum over a node and its neighbours, channel by channel."""
-    operator = adjacency.summed
-    longest = operator.indptr.diff()
-    found = torch.segment_reduce(h[operator.indices.long()], "max", lengths=longest, axis=0, initial=-torch.inf)
-    return torch.maximum(h, found)
+    return neighbour_max(adjacency.summed, h)
 
 
 AGGREGATIONS: dict[str, Callable[..., Tensor]] = {"sum": sum_up, "mean": average, "max": largest}

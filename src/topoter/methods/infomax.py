@@ -10,6 +10,7 @@ from torch_geometric.nn import DeepGraphInfomax
 
 from topoter.encoders import SGC
 from topoter.methods.base import register
+from topoter.methods.gradients import PReLU
 from topoter.methods.pretrained import PretextModule, Pretrained
 from topoter.methods.randomness import seeded
 from topoter.pretext.objectives import Loss
@@ -24,7 +25,7 @@ class _Propagation(nn.Module):
     def __init__(self, encoder: SGC) -> None:
         super().__init__()
         self.encoder = encoder
-        self.activation = nn.PReLU()
+        self.activation = PReLU()
 
     def forward(self, signal: Tensor, adjacency: Adjacency) -> Tensor:
         h: Tensor = self.activation(self.encoder.propagate(signal, adjacency))

@@ -16,6 +16,7 @@ from torch.nn import functional
 from topoter.methods.attention import Attention
 from topoter.methods.base import register
 from topoter.methods.convolutions import glorot
+from topoter.methods.gradients import PReLU, gram
 from topoter.methods.link_encoder import Dropout, NoisyFeatures
 from topoter.methods.pretrained import LearningRate, PretextModule, Pretrained, cosine
 from topoter.pretext.objectives import Loss
@@ -27,7 +28,45 @@ from topoter.training.state import RandomStream
 
 def scaled_cosine_error(found: Tensor, wanted: Tensor, power: float) -> Tensor:
     """mean (1 - cos)^power over the rows."""
-    return (1 - functional.cosine_similarity(found, wanted, dim=1)).clamp(min=0).pow(power).mean()
+    return _error(functional.cosine_similarity(found, wanted, dim=1), power)
+
+
+def _error(cosines: Tensor, power: float) -> Tensor:
+    return (1 - cosines).clamp(min=0).pow(power).mean()
+
+
+class Wanted:
+    """The features that are to be found, and how like them the rows of H W^T + b are.
+
+    Where features are many and sparse, H W^T + b is never made: its inner products with rows x of X are h . (W^T x)
+    + b . x, and its squared lengths h . (W^T W) h + 2 h . (W^T b) + |b|^2.
+    """
+
+    def __init__(self, x: Features) -> None:
+        self.x = x
+        self.dense: Tensor | None = x if isinstance(x, Tensor) else None
+        if isinstance(x, Tensor):
+            self.lengths = torch.linalg.vector_norm(x, dim=1)
+        else:
+            self.lengths = torch.zeros(x.shape[0]).index_add_(0, x.row, x.values.square()).sqrt()
+
+    def cosines(self, h: Tensor, weight: Tensor, bias: Tensor, rows: Tensor) -> Tensor:
+        """Of the rows of H [R, F] mapped by W [C, F] and b [C], and the features of these nodes [R]."""
+        channels, width = weight.shape
+        if isinstance(self.x, Tensor) or width * (channels + h.size(0)) >= channels * h.size(0):
+            wanted = self._as_dense().index_select(0, rows)
+            return functional.cosine_similarity(h @ weight.t() + bias, wanted, dim=1)
+        agreement = (self.x @ torch.cat([weight, bias.unsqueeze(1)], dim=1)).index_select(0, rows)
+        dots = (h * agreement[:, :-1]).sum(1) + agreement[:, -1]
+        squares = (h * torch.addmm(2 * (bias @ weight), h, gram(weight))).sum(1) + bias.square().sum()
+        lengths = squares.clamp(min=1e-16).sqrt() * self.lengths.index_select(0, rows).clamp(min=1e-8)
+        return dots / lengths
+
+    def _as_dense(self) -> Tensor:
+        if self.dense is None:
+            assert not isinstance(self.x, Tensor)
+            self.dense = self.x.as_torch(torch.float32).to_dense()
+        return self.dense
 
 
 @register("graphmae", "node")
@@ -72,7 +111,7 @@ class MaskedFeatures(PretextModule):
         self.layers = nn.ModuleList(
             Attention(width, out_channels // heads, heads, self.generator) for width in widths[:-1]
         )
-        self.activations = nn.ModuleList(nn.PReLU() for _ in self.layers)
+        self.activations = nn.ModuleList(PReLU() for _ in self.layers)
         self.bridge = nn.utils.skip_init(nn.Linear, out_channels, out_channels, bias=False)
         glorot(self.bridge, self.generator)
         self.decoder = Attention(out_channels, in_channels, 1, self.generator)
@@ -86,10 +125,9 @@ class MaskedFeatures(PretextModule):
         return {"generator": self.generator, "noise": self.noise.generator}
 
     def prepare(self, x: Features, adjacency: Adjacency) -> tuple[Any, ...]:
-        dense = x if isinstance(x, Tensor) else x.as_torch(torch.float32).to_dense()
-        return NoisyFeatures(x), dense, adjacency
+        return NoisyFeatures(x), Wanted(x), adjacency
 
-    def forward(self, x: NoisyFeatures, wanted: Tensor, adjacency: Adjacency) -> Loss:  # type: ignore[override]
+    def forward(self, x: NoisyFeatures, wanted: Wanted, adjacency: Adjacency) -> Loss:  # type: ignore[override]
         masked, is_token, source = self.hide(adjacency.num_nodes)
         first: Attention = self.layers[0]  # type: ignore[assignment]
         # X W with its rows replaced is the product of X with its rows replaced: X stays sparse.
@@ -97,10 +135,9 @@ class MaskedFeatures(PretextModule):
         signal = torch.where(is_token.unsqueeze(1), first.project(self.token), signal)
         h = self.bridge(self._encode(signal, adjacency, training=True))
         visible = torch.ones(adjacency.num_nodes, 1).index_fill(0, masked, 0.0)  # the decoder must look around
-        found = self.decoder.attend_first(
-            self.noise(h * visible, self.dropout), adjacency, masked, self._attention_noise
-        )
-        return scaled_cosine_error(found, wanted.index_select(0, masked), self.power), {}
+        decoder = self.decoder
+        summed = decoder.summed(self.noise(h * visible, self.dropout), adjacency, masked, self._attention_noise)
+        return _error(wanted.cosines(summed, decoder.weight, decoder.bias, masked), self.power), {}
 
     def hide(self, num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
         """The masked nodes; which of all nodes show the token [N]; and whose features every other node shows [N]."""

@@ -16,8 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from topoter.kernels.contrast import contrast as contrast_of_units
 from topoter.methods.base import register
 from topoter.methods.convolutions import Convolutions, glorot
+from topoter.methods.gradients import PReLU, gram
 from topoter.methods.pretrained import LearningRate, PretextModule, Pretrained, cosine
 from topoter.pretext.objectives import Loss
 from topoter.structure.adjacency import Adjacency
@@ -86,7 +88,7 @@ def correlation_loss(h: Tensor, h_other: Tensor, decorrelation: float) -> Tensor
     z, z_other = ((view - view.mean(0)) / view.std(0).clamp(min=1e-12) for view in (h, h_other))
     num_nodes, channels = z.shape
     identity = torch.eye(channels)
-    apart = sum((view.t() @ view / num_nodes - identity).square().sum() for view in (z, z_other))
+    apart = sum((gram(view) / num_nodes - identity).square().sum() for view in (z, z_other))
     return -(z * z_other).sum() / num_nodes + decorrelation * apart
 
 
@@ -126,14 +128,7 @@ class CorrelatedViews(_ViewsModule):
 
 def contrast(z: Tensor, z_other: Tensor, temperature: float) -> Tensor:
     """-log of a node's own other view against all nodes of both views, by cosine, mean over the nodes and views."""
-    z, z_other = functional.normalize(z, dim=1), functional.normalize(z_other, dim=1)
-    between = z @ z_other.t() / temperature
-    own = torch.arange(z.size(0))
-    losses = []
-    for logits, view in ((between, z), (between.t(), z_other)):
-        within = (view @ view.t() / temperature).fill_diagonal_(-torch.inf)
-        losses.append((torch.logsumexp(torch.cat([logits, within], dim=1), dim=1) - logits[own, own]).mean())
-    return (losses[0] + losses[1]) / 2
+    return contrast_of_units(functional.normalize(z, dim=1), functional.normalize(z_other, dim=1), temperature)
 
 
 @register("grace", "node")
@@ -204,7 +199,7 @@ class BootstrappedViews(_ViewsModule):
         super().__init__(method, seed)
         width = method.out_channels
         self.encoder = Convolutions(method.widths(in_channels), self.generator, activation="prelu", batch_norm=True)
-        self.predictor = _two_layers([width, method.predictor_channels, width], nn.PReLU(), self.generator)
+        self.predictor = _two_layers([width, method.predictor_channels, width], PReLU(), self.generator)
         self.target = copy.deepcopy(self.encoder).requires_grad_(False)
         glorot(self.target, self.generator)  # it starts elsewhere, or there would be nothing to predict
         self.momentum, self.epochs = method.momentum, method.epochs
