@@ -11,6 +11,7 @@ import scipy.sparse
 import torch
 from sklearn.base import clone
 from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GCNConv, Sequential
 
 from topoter import TopoTER
@@ -309,8 +310,9 @@ def test_a_graph_without_edges_is_refused():
 
 
 def test_something_that_is_no_graph_is_refused():
-    message = error_of(small(), [[0, 1]])
-    assert message.endswith("Got builtins.list instead. Several graphs go with level='graph'.")
+    for several in ([[0, 1]], DataLoader([Data(x=torch.ones(3, 2), num_nodes=3)])):
+        message = error_of(small(), several)
+        assert message.endswith(f"{type(several).__qualname__} instead. Several graphs go with level='graph'.")
 
 
 # ---- every kind of input -----------------------------------------------------------------------------------

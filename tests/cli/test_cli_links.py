@@ -130,6 +130,9 @@ def test_events_are_binned_with_features_and_links_of_timed_edges_are_explained(
         scores = [float(row["score"]) for row in csv.DictReader(stream)]
     assert scores == pytest.approx([float(row["score"]) for row in rows[:2]], rel=1e-4)
     assert "Node 'nobody' is not in the graph" in fails(1, *links, "--for", "nobody", "-q", cwd=files)
+    (files / "wanted.csv").write_text(f"source,target\n{first},nobody\n")
+    line = fails(1, *links, "--candidates", "wanted.csv", "-q", cwd=files)
+    assert "wanted.csv: Node 'nobody' is not in the graph" in line
 
 
 def test_links_are_evaluated_and_reproduced(real_data, tmp_path):

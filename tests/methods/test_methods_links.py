@@ -162,18 +162,19 @@ HOPS = {
 }
 
 
-def test_hops_start_where_pretraining_ended(graph):
+@pytest.mark.parametrize("encoder", [{}, {"encoder": "hops and layers", "out_channels": 16, "hidden_channels": 8}])
+def test_hops_start_where_pretraining_ended(graph, encoder):
     """The start from I(H; H~) is another than a random one, and both find the blocks with short paths."""
     split = split_links(graph, 0)
     found = {}
     for method, start in (("topoter", "mutual-information"), ("no-pretraining", "random")):
-        fitted = build(method, "link", {**HOPS, "start": start}).fit(split.data, 0)
+        fitted = build(method, "link", {**HOPS, **encoder, "start": start}).fit(split.data, 0)
         assert bool(fitted.pretraining) == (start != "random")
         found[method] = fitted.score_pairs(split.data, split.val.pairs)
         assert auc_and_ap(split.val, found[method])[0] > 70
     assert not torch.equal(found["topoter"], found["no-pretraining"])
     with pytest.raises(UsageError, match="no variational form"):
-        build("vgae", "link", HOPS).fit(split.data, 0)
+        build("vgae", "link", HOPS | encoder).fit(split.data, 0)
 
 
 def test_hits_and_ranks_are_those_of_the_definition():

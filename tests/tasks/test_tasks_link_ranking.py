@@ -14,6 +14,7 @@ from topoter.graphs import as_data
 from topoter.graphs.features import structural_features
 from topoter.structure.adjacency import Adjacency
 from topoter.tasks.link_ranking import best_pairs, rank_links
+from topoter.tasks.link_reasons import reasons
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -51,6 +52,17 @@ def test_missing_edges_are_found_inside_blocks():
     assert not known & set((ranked.pairs[0] * 400 + ranked.pairs[1]).tolist())
     again = rank_links(model, data, top=50)
     assert torch.equal(ranked.score, again.score)
+
+
+def test_nodes_are_alike_in_flags_that_both_have_and_in_numbers_on_either_side():
+    x = torch.tensor([[1.0, 0.0, 9.0], [1.0, 0.0, 8.0], [0.0, 1.0, 2.0], [0.0, 1.0, 1.0], [0.0, 0.0, 5.0]])
+    names = ["team=red", "team=blue", "age"]
+    data = Data(x=x, edge_index=torch.tensor([[0, 1, 2, 3], [4, 4, 4, 4]]), feature_names=names)
+    old, young, mixed = reasons(data, torch.tensor([[0, 2, 0], [1, 3, 4]]))
+    assert set(old.alike) == {"team=red", "age"}  # not the team blue, in which both are not
+    assert set(young.alike) == {"team=blue", "age"}
+    assert mixed.alike == []
+    assert (old.shared, old.neighbours) == (1, [4])
 
 
 def test_graphs_without_enough_edges_or_free_pairs_are_refused():

@@ -175,6 +175,21 @@ def test_the_decoder_of_histories_learns_and_repeats(completed):
     assert found[0][0] > still[0] + 5
 
 
+def test_biases_of_nodes_learn_who_is_there_where_the_past_does_not_tell():
+    generator = np.random.default_rng(0)
+    i, j = np.triu_indices(NODES, 1)
+    here = generator.random(NODES) < 0.5
+    times = [torch.from_numpy(np.stack([i, j])[:, met]) for met in (i < j, here[i] & here[j])]  # first all meet all
+    split = hold_out_pairs(times, NODES, 0)
+    with_bias, without = (
+        mean_scores(
+            predict(split, "topoter", {**HISTORY, "epochs": 200, "node_bias": weight}, 0).score_pairs, split, "test"
+        )[0]
+        for weight in (0.1, 0.0)
+    )
+    assert with_bias > without + 10
+
+
 def test_what_is_known_before_a_snapshot_does_not_change_with_it(edges):
     asked = torch.stack([torch.zeros(9, dtype=torch.int64), torch.arange(1, 10)])
     other = [*edges[:3], edges[0]]

@@ -75,6 +75,7 @@ def _pairs_in(path: Path, data: Data) -> Tensor:
     """The pairs [2, K] of a file, as numbers of the graph's nodes."""
     import torch
 
+    from topoter.errors import DataError
     from topoter.graphs.edge_lists import open_edges, read_edges
     from topoter.graphs.ids import rows_of_nodes, user_ids
     from topoter.graphs.problems import existing
@@ -82,7 +83,10 @@ def _pairs_in(path: Path, data: Data) -> Tensor:
     existing(path)
     (table,) = open_edges(path)
     raw = read_edges(table)
-    return torch.from_numpy(rows_of_nodes(user_ids(raw.node_ids), _ids(data))[raw.edge_index])
+    try:
+        return torch.from_numpy(rows_of_nodes(user_ids(raw.node_ids), _ids(data))[raw.edge_index])
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 def _pairs_of(node: str, data: Data) -> Tensor:

@@ -86,6 +86,9 @@ def tell(notes: Iterable[str], met: Sequence[str] = ()) -> None:
             _logger.info(note)
 
 
+_SETS = (("torch_geometric.loader", "DataLoader"), ("torch_geometric.data", "Dataset"))  # modules and classes of PyG
+
+
 def _raw_graph(graph: Any, preparation: Preparation | None) -> RawGraph:
     import scipy.sparse
 
@@ -96,7 +99,7 @@ def _raw_graph(graph: Any, preparation: Preparation | None) -> RawGraph:
     if is_frame(graph):
         return read_edges(ArrowTable(path=Path("DataFrame"), table=as_arrow(graph)))
     hint = ""
-    if isinstance(graph, (list, tuple)):
+    if isinstance(graph, (list, tuple)) or any(is_a(graph, *kind) for kind in _SETS):
         hint = " Several graphs go with level='graph'."
     elif isinstance(graph, (str, Path)):
         hint = " Of a file: topoter.graphs.read_graph(path, features=...) gives the graph and notes on it."

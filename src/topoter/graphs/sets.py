@@ -72,7 +72,8 @@ def as_list(raw: RawSet) -> list[Data]:
     from torch_geometric.data import Data
 
     if (raw.sizes == 0).any():
-        raise DataError(f"{raw.name}: graph {raw.ids[int((raw.sizes == 0).argmax())]!r} has no nodes.")
+        empty = str(raw.ids[int((raw.sizes == 0).argmax())])
+        raise DataError(f"{raw.name}: graph {empty!r} has no nodes.")
     x, names = raw.x, raw.feature_names
     if x is None:
         x, names = structural_features(raw.edge_index, int(raw.sizes.sum())), list(STRUCTURAL_NAMES)

@@ -116,6 +116,39 @@ class LinkHops(Encoder):
         self.layer.weight.copy_(torch.cat(columns, dim=1).t())
 
 
+class LinkHopsAndLayers(LinkHops):
+    """The same hops beside two graph convolutions: H = [X W_0 | S X W_1 | S^2 X W_2 | GCN(X, A)].
+
+    Hops are linear and keep apart what a node says and what its neighbours say; layers bend in between.
+
+    Args:
+        out_channels: F, of which the layers have a quarter.
+        hidden_channels: between the two layers.
+        activation: likewise.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, hidden_channels: int, activation: str) -> None:
+        width = out_channels // (len(self.hops) + 1)
+        super().__init__(in_channels, width * len(self.hops))
+        self.layers = LinkEncoder(in_channels, hidden_channels, width, activation, batch_norm=True)
+        self.widths = [self.out_channels, hidden_channels]
+        self.out_channels += width
+
+    def project(self, x: Features) -> Tensor:
+        weight = torch.cat([self.layer.weight, self.layers.layers[0].weight])
+        signal: Tensor = x @ weight.t()  # one product for both
+        return signal
+
+    def propagate(self, signal: Tensor, adjacency: Adjacency) -> Tensor:
+        hops, layers = signal.split(self.widths, dim=1)
+        return torch.cat([super().propagate(hops, adjacency), self.layers.propagate(layers, adjacency)], dim=1)
+
+    def noisy(self, signal: Tensor, adjacency: Adjacency, noise: Callable[[Tensor], Tensor]) -> Tensor:
+        hops, layers = signal.split(self.widths, dim=1)
+        linear = noise(super().propagate(hops, adjacency))
+        return torch.cat([linear, self.layers.noisy(layers, adjacency, noise)], dim=1)
+
+
 class Dropout:
     """Entries set to 0 at random, from a generator of its own.
 

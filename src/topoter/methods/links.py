@@ -17,7 +17,7 @@ from topoter.encoders import Hops
 from topoter.errors import UsageError, invalid_parameter, unknown_name
 from topoter.estimator import TopoTER
 from topoter.methods.base import Fitted, Method, register
-from topoter.methods.link_encoder import Dropout, LinkEncoder, LinkHops, NoisyFeatures
+from topoter.methods.link_encoder import Dropout, LinkEncoder, LinkHops, LinkHopsAndLayers, NoisyFeatures
 from topoter.pretext.hidden_edges import area_under_curve
 from topoter.pretext.objectives import Loss, Objective, build_objectives
 from topoter.pretext.pair_decoders import Noise, build_pair_decoder
@@ -44,11 +44,12 @@ class LinkSettings:
     """How links are learned.
 
     Args:
-        encoder: "gcn", two layers (`LinkEncoder`), or "hops", several hops side by side (`LinkHops`).
+        encoder: "gcn", two layers (`LinkEncoder`), "hops", several hops side by side (`LinkHops`), or
+            "hops and layers", both of them (`LinkHopsAndLayers`).
         hidden_channels, out_channels, activation, batch_norm: of the two GCN layers; of "hops" only out_channels.
         init, feature_scaling: as in `TopoTER`; "prepared" reads features as `TopoTER`'s default does, by presence where
             they are sparse.
-        start: of "hops": "random", or "mutual-information", which pre-trains a linear map of two hops by I(H; H~) as
+        start: of hops: "random", or "mutual-information", which pre-trains a linear map of two hops by I(H; H~) as
             `TopoTER`'s default does, on the training graph, and begins with its principal axes.
         pretraining_epochs, pretraining_learning_rate, perturbation_rate, scale_edges, prior_bias: of TopoTER's
             pre-training on the training graph; 0 epochs leave it out, and change nothing else.
@@ -99,11 +100,14 @@ class LinkSettings:
             value = getattr(self, name)
             if not 0 <= value < 1:
                 raise invalid_parameter(name, "LinkSettings", "at least 0 and less than 1", value)
-        for name, known in (("encoder", ("gcn", "hops")), ("start", ("random", "mutual-information"))):
+        for name, known in (
+            ("encoder", ("gcn", "hops", "hops and layers")),
+            ("start", ("random", "mutual-information")),
+        ):
             if getattr(self, name) not in known:
                 raise unknown_name(name, getattr(self, name), known)
-        if self.encoder == "hops" and (self.variational or self.recentre):
-            raise UsageError("The encoder 'hops' has no variational form, and its channels have mean 0 already.")
+        if self.encoder != "gcn" and (self.variational or self.recentre):
+            raise UsageError(f"The encoder {self.encoder!r} has no variational form, and needs no recentring.")
 
 
 class ConnectedPairs(Objective):
@@ -273,8 +277,10 @@ class LinkLearner(Method):
         """The encoder before its weights are drawn; a variational one has means and deviations."""
         if settings.encoder == "hops":
             return LinkHops(x.shape[1], settings.out_channels)
-        out_channels = (2 if settings.variational else 1) * settings.out_channels
         hidden = settings.hidden_channels
+        if settings.encoder == "hops and layers":
+            return LinkHopsAndLayers(x.shape[1], settings.out_channels, hidden, settings.activation)
+        out_channels = (2 if settings.variational else 1) * settings.out_channels
         return LinkEncoder(x.shape[1], hidden, out_channels, settings.activation, settings.batch_norm)
 
 

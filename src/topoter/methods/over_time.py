@@ -38,6 +38,8 @@ class OverTimeSettings:
         decoder_channels: between the two layers on what is known of a pair.
         completed: the decoder also sees the other edges of the snapshot that is asked for, where pairs are held out of
             it; in training those of a part of its pairs are hidden in turn, so that both see edges in the same state.
+        node_bias: what the square of a node's own bias costs, divided by the pairs of a step; 0 leaves biases out.
+            They learn who has any edges at all, which a node's past need not tell.
         frozen: the encoder stays as it was drawn, and the decoder alone is learned.
         epochs, learning_rate, weight_decay: of the training; an epoch has a step for every transition.
     """
@@ -46,6 +48,7 @@ class OverTimeSettings:
     out_channels: int = 16
     decoder_channels: int = 32
     completed: bool = False
+    node_bias: float = 0.0
     frozen: bool = False
     epochs: int = 20
     learning_rate: float = 1e-2
@@ -64,15 +67,17 @@ class Examples:
 
 
 class PairsOverTime(nn.Module):
-    """The logit of a pair at the next time, from h_i * h_j and what the past says of the pair."""
+    """The logit of a pair at the next time, from h_i * h_j, what the past says of the pair, and b_i + b_j."""
 
     nodes_mean: Tensor
     nodes_deviation: Tensor
     known_mean: Tensor
     known_deviation: Tensor
 
-    def __init__(self, nodes: Tensor, known: Tensor, settings: OverTimeSettings, seed: int) -> None:
+    def __init__(self, nodes: Tensor, known: Tensor, settings: OverTimeSettings, seed: int, num_nodes: int) -> None:
         super().__init__()
+        self.node_bias = settings.node_bias
+        self.bias = nn.Parameter(torch.zeros(num_nodes)) if settings.node_bias else None
         generator = torch.Generator().manual_seed(seed)
         for name, values in (("nodes", nodes), ("known", known)):  # columns of mean 0 and deviation 1
             deviation, mean = torch.std_mean(values, 0)
@@ -101,6 +106,8 @@ class PairsOverTime(nn.Module):
         size = len(EdgeChange)
         confusion = torch.bincount(kind * size + guess, minlength=size**2).view(size, size)
         loss = functional.binary_cross_entropy_with_logits(logits, connected.float())
+        if self.bias is not None:
+            loss = loss + self.node_bias * self.bias.square().sum() / logits.numel()
         return loss, accuracy_by_type(confusion)
 
     def logits(self, adjacency: Adjacency, nodes: Tensor, pairs: Tensor, known: Tensor) -> Tensor:
@@ -110,8 +117,10 @@ class PairsOverTime(nn.Module):
             h = self.encoder((nodes - self.nodes_mean) / self.nodes_deviation, adjacency)
             parts.append(products(h, pairs))
         hidden = torch.relu(self.layers[0](torch.cat(parts, dim=1)))
-        logits: Tensor = self.layers[1](hidden)
-        return logits.squeeze(1)
+        logits: Tensor = self.layers[1](hidden).squeeze(1)
+        if self.bias is not None:
+            logits = logits + self.bias.index_select(0, pairs[0]) + self.bias.index_select(0, pairs[1])
+        return logits
 
 
 def fit_over_time(
@@ -121,7 +130,7 @@ def fit_over_time(
     generator = torch.Generator().manual_seed(seed)
     batches = _examples(transitions, settings.completed, generator)
     nodes, known = (torch.cat([getattr(batch, name) for batch in batches]) for name in ("nodes", "known"))
-    module = PairsOverTime(nodes, known, settings, seed)
+    module = PairsOverTime(nodes, known, settings, seed, batches[0].adjacency.num_nodes)
     training = TrainingSettings(
         settings.epochs, None, settings.learning_rate, settings.weight_decay, keep=Keep(weights="after")
     )
