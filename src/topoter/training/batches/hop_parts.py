@@ -153,8 +153,8 @@ def moments_of_parts(
         return group.total(mine)[0] / group.size
 
     x = torch.zeros(0, 0)  # a batch has features, but moments are all that is looked at
-    moments = Moments(within.float().to(device), between.float().to(device), agreement)
-    return [(x, moments)], Validate(HIDDEN_AUC, auc, JUDGED_EVERY)
+    averaged = Moments(within.float().to(device), between.float().to(device), agreement)
+    return [(x, averaged)], Validate(HIDDEN_AUC, auc, JUDGED_EVERY)
 
 
 def _mean(of_parts: Sequence[HiddenEdges], sizes: Sequence[int], group: Group) -> Tensor:
