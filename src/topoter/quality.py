@@ -72,7 +72,8 @@ def poor_features(model: Any, data: Any) -> list[str]:
     some[np.random.default_rng(0).permutation(data.num_nodes)[:SAMPLE]] = True
     x = prepare_features(select_rows(data.x, some), scaling, dense=True)
     assert isinstance(x, Tensor)
-    if float((x.max(dim=0).values - x.min(dim=0).values).max()) > 1e-6 * float(x.abs().max()):
+    low, high = x.amin(dim=0), x.amax(dim=0)
+    if float((high - low).max()) > 1e-6 * float(torch.maximum(high, -low).max()):
         return []
     if scaling == "none":
         return ["All nodes have the same features: they tell nothing. Give columns in which nodes differ."]

@@ -74,7 +74,8 @@ def test_agreement_is_the_assortativity_of_networkx_in_any_portions() -> None:
     for some in edges.split(70, dim=1):
         for sums in ends:  # a shift of the signal changes nothing
             shifted = torch.stack([signal, torch.full((60,), 2.0)], dim=1) + (2 if sums is ends[1] else 0)
-            sums.add(shifted, some)
+            for column in (0, 1):
+                sums.add(shifted[:, column : column + 1].contiguous(), some, column)
     expected = networkx.numeric_assortativity_coefficient(graph, "signal")
     assert expected > 0.1
     assert [sums.agreement for sums in ends] == pytest.approx([expected] * 2, rel=1e-3)

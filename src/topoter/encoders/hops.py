@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from topoter.encoders.base import Encoder
 from topoter.errors import DataError, unknown_name
+from topoter.kernels import buffers
 from topoter.kernels.sparse import SparseOperator
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.degrees import degree_places
@@ -136,11 +137,10 @@ class Hops(Encoder):
         self.use(Preparation.fit(x))
         x = self.prepared(x)
         shape = x.shape[0], x.shape[1]
-        self.start(
-            directions_by_passes(lambda: [(x, adjacency)], shape, self.ranks, generator, adjacency.device),
-            adjacency,
-            generator,
-        )
+        found = directions_by_passes(lambda: [(x, adjacency)], shape, self.ranks, generator, adjacency.device)
+        buffers.release()  # of other sizes than what comes next
+        self.start(found, adjacency, generator)
+        buffers.release()
 
     def use(self, preparation: Preparation) -> None:
         self.mean, self.deviation = preparation.mean, preparation.deviation
@@ -242,6 +242,7 @@ class Hops(Encoder):
         if self.completion:
             z = self.turned(joined)
             self._found = self._content_key(x, adjacency), z, self.look_for_likely(z, len(z))
+        buffers.release()
 
     def leave_out_hop1(self) -> None:
         """Where neighbours tell it it has no length: nobody has to compute it."""
@@ -251,7 +252,7 @@ class Hops(Encoder):
     def look_for_likely(self, z: Tensor, num_nodes: int) -> Likely:
         """S^, and from S^ Z how strongly it pulls; keep landmarks. Z may be that of some of the nodes, in any order."""
         likely = Likely.of(z)
-        self.pull = self.completion * (z.square().sum() / likely.squares(z).clamp(min=1e-12)).sqrt()
+        self.pull = self.completion * torch.linalg.vector_norm(z) / likely.norm(z).clamp(min=1e-6)
         some = torch.randperm(len(z), generator=torch.Generator().manual_seed(0))[:LANDMARKS]
         self.landmarks, self.num_fitted = z[some.to(z.device)], torch.tensor(num_nodes)
         return likely
@@ -311,6 +312,7 @@ class Hops(Encoder):
             for columns, some in zip(part.split(_COLUMNS, dim=1), basis.split(_COLUMNS, dim=1)):
                 columns.copy_(propagate(adjacency, x @ some, hops))
         rest.copy_(place)
+        buffers.release()
         return joined
 
     def widths(self, place: Tensor) -> list[int]:

@@ -76,7 +76,10 @@ def finite_rows(x: Tensor) -> Tensor:
         good = torch.ones(x.size(0), dtype=torch.bool, device=x.device)
         good[rows[~x.values().isfinite()]] = False
         return good
-    return torch.cat([block.isfinite().all(dim=1) for block in x.split(_BLOCK)])
+    good = x.sum(dim=1).isfinite()  # a sum may be too large where no value is
+    doubtful = (~good).nonzero().view(-1)
+    good[doubtful] = torch.cat([x[rows].isfinite().all(dim=1) for rows in doubtful.split(_BLOCK)])
+    return good
 
 
 def first_bad_value(x: Tensor, row: int) -> tuple[int, float]:

@@ -11,12 +11,14 @@ import torch
 from torch import Tensor
 
 from topoter.kernels import buffers, mode, use_compiled
-from topoter.kernels.compiled import compile_kernel, num_threads, prefetch, run_parallel
+from topoter.kernels.compiled import compile_kernel, num_threads, prefetch, run, run_parallel
 
 # Devices whose sparse product torch has; on the others messages are gathered and scattered.
 _WITH_CSR = ("cpu", "cuda")
 # Multiplications below which waking a second thread costs more than it saves.
 _WORTH_A_THREAD = 1 << 20
+# Columns that are looked at at once for entries.
+_STRETCH = 32
 # Entries between asking for a row and using it.
 _AHEAD = 8
 # What a core's own cache holds, roughly.
@@ -76,12 +78,24 @@ class SparseOperator:
     @staticmethod
     def from_dense(dense: Tensor) -> SparseOperator:
         """The operator of a matrix that holds mostly zeros, with its transpose beside it."""
-        forward, backward = _csr(dense), _csr(dense.t())
+        if use_compiled(dense):
+            rows, columns = dense.shape
+            found = run("sparse features", _entries, dense.contiguous().numpy(), int(dense.count_nonzero()))
+            turned = run("sparse features", _turned, *found, columns)
+            forward, backward = _of_arrays(found, columns), _of_arrays(turned, rows)
+        else:
+            forward, backward = _csr(dense), _csr(dense.t())
         forward.transposed = backward
         return forward
 
 
+def _of_arrays(arrays: tuple[np.ndarray, np.ndarray, np.ndarray], num_columns: int) -> SparseOperator:
+    indptr, indices, values = map(torch.from_numpy, arrays)
+    return SparseOperator(indptr, indices, values, num_columns)
+
+
 def _csr(dense: Tensor) -> SparseOperator:
+    """The twin of `_entries`, on any device."""
     row, column = dense.nonzero(as_tuple=True)
     indptr = torch.zeros(dense.size(0) + 1, dtype=torch.int64, device=dense.device)
     torch.cumsum(torch.bincount(row, minlength=dense.size(0)), 0, out=indptr[1:])
@@ -189,3 +203,44 @@ def _scatter_columns(first, last, indptr, indices, values, dense, out):  # type:
             target = out[indices[entry], first:last]
             for f in range(width):
                 target[f] += value * source[f]
+
+
+@compile_kernel()
+def _entries(dense, count):  # type: ignore[no-untyped-def]
+    """Where rows start, columns and values of what is not zero; stretches of zeros are passed over."""
+    num_rows, width = dense.shape
+    indptr = np.zeros(num_rows + 1, dtype=np.int64)
+    indices = np.empty(count, dtype=np.int32)
+    values = np.empty(count, dtype=np.float32)
+    entry = 0
+    for row in range(num_rows):
+        line = dense[row]
+        for first in range(0, width, _STRETCH):
+            last, size = min(first + _STRETCH, width), np.float32(0)
+            for column in range(first, last):
+                size += abs(line[column])
+            if size != 0:
+                for column in range(first, last):
+                    if line[column] != 0:
+                        indices[entry], values[entry] = column, line[column]
+                        entry += 1
+        indptr[row + 1] = entry
+    return indptr, indices, values
+
+
+@compile_kernel()
+def _turned(indptr, indices, values, num_columns):  # type: ignore[no-untyped-def]
+    """The transpose, by counting."""
+    start = np.zeros(num_columns + 1, dtype=np.int64)
+    for entry in range(indices.shape[0]):
+        start[indices[entry] + 1] += 1
+    for column in range(num_columns):
+        start[column + 1] += start[column]
+    filled = start[:-1].copy()
+    rows, turned = np.empty_like(indices), np.empty_like(values)
+    for row in range(indptr.shape[0] - 1):
+        for entry in range(indptr[row], indptr[row + 1]):
+            place = filled[indices[entry]]
+            rows[place], turned[place] = row, values[entry]
+            filled[indices[entry]] = place + 1
+    return start, rows, turned

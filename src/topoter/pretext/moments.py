@@ -7,7 +7,7 @@ graphs, once; a training step then costs R^2 F instead of N R F and two propagat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,7 +17,9 @@ from topoter.pretext.transformation import SAMPLERS, EdgeChange, Rate
 from topoter.structure.adjacency import Adjacency
 from topoter.structure.hops import propagate
 
-_PAIRS = 512  # whose rows are looked up at a time: they stay in a core's cache
+_PAIRS = 2048  # whose rows are looked up at a time: they stay in a core's cache
+_COLUMNS = 128
+_KEPT = 1 << 22  # numbers: smaller views are kept, larger ones made twice, for memory
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,15 @@ class EndSums:
         self.edges, self.products, self.squares = torch.zeros(3, dtype=torch.float64)
         self.signals = torch.zeros(width, dtype=torch.float64)
 
-    def add(self, h: Tensor, pairs: Tensor) -> None:
-        """Those of some edges [2, m], by the signals h [N, R] of all nodes."""
+    def add(self, h: Tensor, pairs: Tensor, column: int = 0) -> None:
+        """Those of some edges [2, m], by the signals of all nodes, or by their columns from `column` on."""
+        self.edges += pairs.size(1) if column == 0 else 0
+        here = self.signals[column : column + h.size(1)]
         for i, j in pairs.split(_PAIRS, dim=1):
             first, second = h.index_select(0, i), h.index_select(0, j)
-            self.edges += len(i)
             self.products += float(torch.dot(first.view(-1), second.view(-1)))
             self.squares += float(first.square().sum() + second.square().sum())
-            self.signals += (first.sum(0) + second.sum(0)).double().cpu()
+            here += (first.sum(0) + second.sum(0)).double().cpu()
 
     def merge(self, other: EndSums) -> None:
         self.edges += other.edges
@@ -102,28 +105,45 @@ def draw_moments(
     num_nodes, width = signal.shape
     within, between = (torch.zeros(width, width, device=signal.device) for _ in range(2))
     ends = EndSums(width)
+    both = torch.empty_like(signal)  # B1 + B2, then B1 - B2
     for _ in range(draws):
-        first, second = (_centred(*view(signal, adjacency, hops, rate, generator), signal) for _ in range(2))
-        for h, gone in (first, second):
-            ends.add(h, gone)
-        # B1'B1 + B2'B2 and B1'B2 + B2'B1 by two products instead of four, in the place of B1 and B2.
-        total = first[0].add_(second[0])
-        apart = second[0].mul_(-2).add_(total)
-        within_and_between, within_less_between = total.t() @ total, apart.t() @ apart
-        within += within_and_between + within_less_between
-        between += within_and_between - within_less_between
+        graphs = [_transformed(adjacency, rate, generator) for _ in range(2)]
+        seen = list(_by_columns(graphs, signal, hops)) if signal.numel() <= _KEPT else None
+        for sign in (1, -1):
+            place = 0
+            for first, second in seen or _by_columns(graphs, signal, hops):
+                torch.add(first, second, alpha=sign, out=both[:, place : place + first.size(1)])
+                if sign > 0:
+                    for h, (_, gone) in zip((first, second), graphs):
+                        ends.add(h, gone, place)
+                place += first.size(1)
+            # B1'B1 + B2'B2 and B1'B2 + B2'B1, by two products instead of four.
+            product = both.t() @ both
+            within += product
+            between.add_(product, alpha=sign)
     scale = 1 / (4 * draws * num_nodes)
     return Moments(within * scale, between * scale, ends.agreement)
+
+
+def _by_columns(
+    graphs: Sequence[tuple[Adjacency, Tensor]], signal: Tensor, hops: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """B1 and B2, centred, a few columns at a time."""
+    for columns in signal.split(_COLUMNS, dim=1):
+        columns = columns.contiguous()
+        first, second = (propagate(graph, columns, hops) for graph, _ in graphs)
+        yield first - first.mean(0), second - second.mean(0)
+
+
+def _transformed(adjacency: Adjacency, rate: Rate, generator: torch.Generator) -> tuple[Adjacency, Tensor]:
+    """A transformed graph, and the edges that it lacks."""
+    transformation = SAMPLERS["exact"](adjacency, rate, generator)
+    return transformation.adjacency_t, transformation.pairs[:, transformation.pair_type == EdgeChange.DELETE]
 
 
 def view(
     signal: Tensor, adjacency: Adjacency, hops: int, rate: Rate, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """The signal on one transformed graph, and the edges that it lacks."""
-    transformation = SAMPLERS["exact"](adjacency, rate, generator)
-    h = propagate(transformation.adjacency_t, signal, hops)
-    return h, transformation.pairs[:, transformation.pair_type == EdgeChange.DELETE]
-
-
-def _centred(h: Tensor, gone: Tensor, signal: Tensor) -> tuple[Tensor, Tensor]:
-    return (h - h.mean(0) if h is signal else h.sub_(h.mean(0))), gone  # without hops it is the signal itself
+    graph, gone = _transformed(adjacency, rate, generator)
+    return propagate(graph, signal, hops), gone

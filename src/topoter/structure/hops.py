@@ -77,7 +77,12 @@ class Preparation:
 
 
 def as_dense(x: Features) -> Tensor:
-    return x.as_torch(torch.float32).to_dense() if isinstance(x, SparseOperator) else x
+    if not isinstance(x, SparseOperator):
+        return x
+    dense = torch.zeros(x.shape, device=x.values.device)
+    place = torch.repeat_interleave(x.indptr.diff()).mul_(x.num_columns).add_(x.indices)
+    dense.view(-1)[place] = x.values
+    return dense
 
 
 def propagate(adjacency: Adjacency, h: Tensor, hops: int) -> Tensor:

@@ -36,9 +36,9 @@ class Likely:
         return cls([(group, likely_graph(z[group]).normalized) for group in groups])
 
     @torch.no_grad()
-    def squares(self, z: Tensor) -> Tensor:
-        """The sum of squares of S^ Z."""
-        return sum((sums.square().sum() for _, _, sums in self._sums(z)), torch.zeros((), device=z.device))
+    def norm(self, z: Tensor) -> Tensor:
+        """The length of S^ Z."""
+        return torch.stack([torch.linalg.vector_norm(sums) for _, _, sums in self._sums(z)]).norm()
 
     @torch.no_grad()
     def draw(self, z: Tensor, strength: float | Tensor) -> Tensor:

@@ -101,7 +101,7 @@ def fingerprint(parameters: dict[str, Any], graphs: Sequence[Data | GraphDirecto
             continue
         for tensor in (graph.x.to_dense(), graph.edge_index, graph.get("edge_weight"), graph.get("time")):
             if tensor is not None:
-                digest.update(tensor.contiguous().numpy().tobytes())
+                digest.update(tensor.contiguous().numpy().data)
     return digest.hexdigest()
 
 

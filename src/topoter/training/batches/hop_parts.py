@@ -120,9 +120,6 @@ def moments_of_parts(
             ends_here.merge(agreement_here(encoder, x, adjacency, -(-ENDS // parts.count)))
             signal = encoder.signal(x)
             sizes.append(len(signal))
-            for drawn in hidden:
-                pairs = HiddenEdges.draw(signal, adjacency, encoder.order, HIDDEN_SHARE, rate, generator)
-                drawn.append(pairs.some(most))
             for draw in range(DRAWS):
                 seen = []
                 for _ in range(2):
@@ -130,6 +127,9 @@ def moments_of_parts(
                     ends.add(h, gone)
                     seen.append(h)
                 both[draw].add(torch.cat(seen, dim=1))
+            for drawn in hidden:
+                pairs = HiddenEdges.draw(signal, adjacency, encoder.order, HIDDEN_SHARE, rate, generator)
+                drawn.append(pairs.some(most))
     if not hidden[0]:
         raise TopoterError("No part has an edge: give larger parts (--batch-nodes).")
     group.wait()
@@ -152,8 +152,8 @@ def moments_of_parts(
         return group.total(mine)[0] / group.size
 
     x = torch.zeros(0, 0)  # a batch has features, but moments are all that is looked at
-    moments = Moments(within.float().to(device), between.float().to(device), agreement)
-    return [(x, moments)], Validate(HIDDEN_AUC, auc, JUDGED_EVERY)
+    averaged = Moments(within.float().to(device), between.float().to(device), agreement)
+    return [(x, averaged)], Validate(HIDDEN_AUC, auc, JUDGED_EVERY)
 
 
 def _mean(of_parts: Sequence[HiddenEdges], sizes: Sequence[int], group: Group) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from topoter.encoders import Hops, Profile
+from topoter.kernels import buffers
 from topoter.pretext.hidden_edges import HiddenEdges, mean_auc
 from topoter.pretext.moments import DirectionMoments, EndSums, Moments, draw_moments
 from topoter.pretext.transformation import SAMPLERS, Rate
@@ -35,10 +36,12 @@ def moment_batches(
     """
     encoder.agreement_here = agreement_here(encoder, x, adjacency).agreement
     signal = encoder.signal(x)
+    moments = draw_moments(signal, adjacency, encoder.order, rate, DRAWS, generator)
+    buffers.release()
     hidden = [
         HiddenEdges.draw(signal, adjacency, encoder.order, HIDDEN_SHARE, rate, generator) for _ in range(HIDDEN_DRAWS)
     ]
-    moments = draw_moments(signal, adjacency, encoder.order, rate, DRAWS, generator)
+    buffers.release()
     encoder.agreement = torch.tensor(moments.agreement, device=signal.device)
     return [(x, moments)], Validate(HIDDEN_AUC, lambda: mean_auc(hidden, encoder.weight), JUDGED_EVERY)
 
