@@ -296,7 +296,7 @@ class TopoTER(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # t
         drawn, judges = training_batches(model, batches, rate, self.sampler, generator, judged)
         if judged:  # where neighbours have nothing in common, what deleting edges changes is not worth learning
             assert isinstance(model.encoder, Hops)
-            state.settings = replace(state.settings, epochs=round(model.encoder.trust * state.settings.epochs))
+            state.settings = replace(state.settings, epochs=round(model.encoder.told.trust * state.settings.epochs))
         train(state, drawn, [*judges, *as_callbacks(self.on_epoch), *as_callbacks(callbacks)])
         finish(model.encoder, batches)
         self.model_ = model

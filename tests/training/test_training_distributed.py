@@ -89,7 +89,7 @@ def test_two_processes_add_up_what_the_default_takes_from_the_graph(graph: Path,
     ours, theirs = (np.array([record.loss for record in model.history_[:epochs]]) for model in (both, one))
     assert np.abs(ours / theirs - 1).max() < 0.02
     assert torch.allclose(both.model_.encoder.mean, one.model_.encoder.mean, atol=1e-5)
-    assert both.model_.encoder.trust == pytest.approx(one.model_.encoder.trust, abs=0.05)
+    assert both.model_.encoder.told.trust == pytest.approx(one.model_.encoder.told.trust, abs=0.05)
 
 
 def test_two_processes_share_the_blocks_of_an_embedding(graph: Path, two: Path, tmp_path: Path) -> None:

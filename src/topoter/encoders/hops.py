@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from topoter.encoders.base import Encoder
+from topoter.encoders.hop_lengths import FEW_DIRECTIONS, Told
 from topoter.errors import DataError, unknown_name
 from topoter.kernels import buffers
 from topoter.kernels.sparse import SparseOperator
@@ -36,21 +37,6 @@ _logger = logging.getLogger(__name__)
 
 # How nodes are placed in the graph.
 STRUCTURES = {"spectral": spectral_places, "walks": walk_places, "degrees": degree_places, "none": None}
-# Neighbours whose features agree as much as this are trusted to be of one kind.
-FULL_AGREEMENT = 0.28
-# As much as this at hop 0, and what a node says itself is told by its neighbours.
-FULLY_TOLD = 0.14
-HOP0, HOP1 = (
-    (1.0, 0.2),
-    (0.5, 0.0),
-)  # lengths beside H of length one: where neighbours do not tell them, and where they do
-STRUCTURE_FACTOR, STRUCTURE_MOST = 0.4, 1.5
-# Features of fewer directions are shorter, and the place of a node's surroundings takes over: one column must not drown
-# the rest. Where neighbours do not agree, and where they do: there features look better than they are.
-FEW_DIRECTIONS = (16, 128)
-# What features of many directions are taken to know of a node even where neighbours do not agree: a graph that is not
-# about the features must not drown them.
-KNOWN_ALONE = 0.1
 COMPLETION = 0.5  # length of what likely neighbours say, beside what a node says itself
 _COLUMNS, _ROWS = 128, 1 << 11  # looked at together
 LANDMARKS = 1024  # nodes that are kept to tell the likely neighbours of one that comes alone
@@ -284,23 +270,13 @@ class Hops(Encoder):
         self.axes, self.variances = axes[:, kept].float().to(device), values[kept]
         self.out_channels = self.axes.size(1)
 
+    @property
+    def told(self) -> Told:
+        return Told(float(self.agreement), self.agreement_here, float(self.strength))
+
     def part_lengths(self) -> list[float]:
         """Of the trained part, hop 0, hop 1, the coordinates and those of a node's surroundings."""
-        told = min(self.trust, self.agreement_here / FULLY_TOLD)
-        beside = [apart + (alike - apart) * told for apart, alike in (HOP0, HOP1)]
-        few = FEW_DIRECTIONS[0] + (FEW_DIRECTIONS[1] - FEW_DIRECTIONS[0]) * self.trust
-        shorter = [min(basis.size(1) / few, 1) for basis in (self.far, self.hop0, self.hop1)]
-        # Few directions that agree do not tell who is with whom: the place in the graph counts the more.
-        wide = min(self.far.size(1) / FEW_DIRECTIONS[1], 1)
-        known = max(float(self.agreement) * shorter[0], KNOWN_ALONE * wide**2, 1e-3)
-        structure = min(STRUCTURE_MOST, STRUCTURE_FACTOR * float(self.strength) / known)
-        places = (structure * shorter[0], structure * (1 - shorter[0]))
-        return [*(length * factor for length, factor in zip((1.0, *beside), shorter)), *places]
-
-    @property
-    def trust(self) -> float:
-        """How far a node's neighbours can be taken to be of its kind, 0 to 1: as far as their features agree."""
-        return min(1.0, float(self.agreement) / FULL_AGREEMENT)
+        return self.told.lengths(self.far.size(1), self.hop0.size(1), self.hop1.size(1))
 
     def joined(self, x: Features, adjacency: Adjacency, place: Tensor) -> Tensor:
         """The parts side by side [N, sum], from prepared features; made where they stay, a few columns at a time."""
