@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -82,15 +83,15 @@ class SparseOperator:
             rows, columns = dense.shape
             found = run("sparse features", _entries, dense.contiguous().numpy(), int(dense.count_nonzero()))
             turned = run("sparse features", _turned, *found, columns)
-            forward, backward = _of_arrays(found, columns), _of_arrays(turned, rows)
+            forward, backward = _from_arrays(found, columns), _from_arrays(turned, rows)
         else:
             forward, backward = _csr(dense), _csr(dense.t())
         forward.transposed = backward
         return forward
 
 
-def _of_arrays(arrays: tuple[np.ndarray, np.ndarray, np.ndarray], num_columns: int) -> SparseOperator:
-    indptr, indices, values = map(torch.from_numpy, arrays)
+def _from_arrays(arrays: Sequence[np.ndarray], num_columns: int) -> SparseOperator:
+    indptr, indices, values = (torch.from_numpy(array) for array in arrays)
     return SparseOperator(indptr, indices, values, num_columns)
 
 
