@@ -267,7 +267,10 @@ def test_a_model_of_version_0_1_gives_the_embedding_it_gave(level, tmp_path):
     assert model.history_[0].prior_entropy > 0
     model.save(tmp_path / "new.topoter")
     np.testing.assert_array_equal(TopoTER.load(tmp_path / "new.topoter").transform(graph), model.transform(graph))
-    np.testing.assert_allclose(model.fit_transform(graph), expected, rtol=1e-3, atol=1e-4)
+    # The loss sees differences of representations only: the last bias, added to every node, is moved by rounding alone.
+    nodes = np.array([each.num_nodes for each in graph]) if level == "graph" else np.ones(graph.num_nodes)
+    again, before = (z - np.outer(nodes, nodes @ z / (nodes @ nodes)) for z in (model.fit_transform(graph), expected))
+    np.testing.assert_allclose(again, before, rtol=1e-3, atol=1e-4)
 
 
 def test_a_fit_that_version_0_1_left_half_done_says_what_to_do(tmp_path, monkeypatch):
